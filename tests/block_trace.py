@@ -146,7 +146,7 @@ def opening(out: Builder) -> None:
 def compile_frame(
     out: Builder, data: Any, inductor: Inductor, cid: str, call: int, like: str = ""
 ) -> float:
-    """All records of one compile, with the contents of compile `like`; answers how long it took."""
+    """All records of one compile, with the contents of compile `like`; returns how long it took."""
     began = out.clock
     like = like or LIKE.get(cid, cid)
     frame = like[0]

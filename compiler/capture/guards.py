@@ -170,6 +170,7 @@ def _describe(
     kind = guard.create_fn_name()
     source = guard.name
     attribute = ""
+    values: tuple[str, ...] = ()
     parts = tuple(dict.fromkeys(guard.code_list or ()))
     if kind == "TENSOR_MATCH":
         parts = tuple(_conditions(tree, source, "check_tensor(")) + parts
@@ -184,7 +185,7 @@ def _describe(
     elif kind == "DUPLICATE_INPUT" and parts:
         value = caller.named(readable(parts[0]))
     elif kind == "SHAPE_ENV":
-        value = "; ".join(caller.named(readable(part)) for part in parts)
+        value, values = "", tuple(caller.named(readable(part)) for part in parts)
     elif kind == "GLOBAL_STATE":
         parts = parts or tuple(_conditions(tree, "L", "___check_global_state("))
         value = f"{state.get('num_threads', '?')} threads" if state else ""
@@ -203,6 +204,7 @@ def _describe(
         source=source,
         code=parts,
         value=value,
+        values=values,
         attribute=attribute,
         location=_location(guard),
     )

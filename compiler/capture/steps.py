@@ -259,11 +259,11 @@ def install(recorder: Recorder) -> Uninstall:
     @functools.wraps(add)
     def add_guard(self: Any, guard: Any, *args: Any, **kwargs: Any) -> Any:
         before = len(self)
-        answer = add(self, guard, *args, **kwargs)
+        result = add(self, guard, *args, **kwargs)
         if not recorder.quiet and recorder.compile_id and len(self) > before:
             with safely:
                 stepper.guarded(self, guard)
-        return answer
+        return result
 
     return undo_all(
         [patch(InstructionTranslatorBase, "step", step), patch(GuardsSet, "add", add_guard)]

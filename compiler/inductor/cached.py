@@ -39,9 +39,9 @@ def install(recorder: Recorder) -> Uninstall:
     safely = Safely(recorder, HOOK.name)
 
     def after_deserialization(self: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = original(self, *args, **kwargs)
+        result = original(self, *args, **kwargs)
         safely(_record, recorder, self)
-        return answer
+        return result
 
     return patch(CompiledFxGraph, "after_deserialization", after_deserialization)
 
@@ -98,7 +98,7 @@ def label_of(name: str) -> str:
 
 HOOK = RecordingHook(
     name="cached code",
-    offers="the wrapper and the kernels of a graph that the FX graph cache answered",
+    offers="the wrapper and the kernels of a graph found in the FX graph cache",
     needs=("torch._inductor.output_code:CompiledFxGraph.after_deserialization",),
     install=install,
     stage="codegen",

@@ -76,9 +76,9 @@ class Caches:
             bool(options.get("is_backward")), bool(options.get("is_inference"))
         )
 
-    def graph_prepared(self, answer: Any) -> None:
+    def graph_prepared(self, result: Any) -> None:
         """The key has been computed, or the graph cannot be cached."""
-        info = answer[1]
+        info = result[1]
         if info and info.get("cache_state") == "bypass":
             self.lookup(FX, "bypass", info, self.asked.graph)
             self.asked.graph = ""
@@ -137,15 +137,15 @@ def install(recorder: Recorder) -> Uninstall:
 
     def prepared(gm: Any, example_inputs: Any, fx_kwargs: Any, *args: Any, **kwargs: Any) -> Any:
         safely(caches.graph_asked, fx_kwargs)
-        answer = prepare_key(gm, example_inputs, fx_kwargs, *args, **kwargs)
-        safely(caches.graph_prepared, answer)
-        return answer
+        result = prepare_key(gm, example_inputs, fx_kwargs, *args, **kwargs)
+        safely(caches.graph_prepared, result)
+        return result
 
     def loaded(key: Any, debug_lines: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = load_with_key(key, debug_lines, *args, **kwargs)
+        result = load_with_key(key, debug_lines, *args, **kwargs)
         is_backward = kwargs.get("is_backward", args[3] if len(args) > 3 else False)
-        safely(caches.graph_loaded, answer[0] is not None, answer[1], bool(is_backward))
-        return answer
+        safely(caches.graph_loaded, result[0] is not None, result[1], bool(is_backward))
+        return result
 
     def autograd_loaded(*args: Any, **kwargs: Any) -> Any:
         info: dict[str, Any] = {}
@@ -153,20 +153,20 @@ def install(recorder: Recorder) -> Uninstall:
         _loading.lookups += 1
         hit = False
         try:
-            answer = try_load(*args, **kwargs)
-            hit = (answer[0] if isinstance(answer, tuple) else answer) is not None
-            return answer
+            result = try_load(*args, **kwargs)
+            hit = (result[0] if isinstance(result, tuple) else result) is not None
+            return result
         finally:
             _loading.lookups -= 1
             caches.asked.autograd.pop()
             safely(caches.autograd_loaded, info, hit)
 
     def looked_up(*args: Any, **kwargs: Any) -> Any:
-        answer = lookup(*args, **kwargs)
-        if answer is not None and caches.asked.autograd:
-            entry = answer[0] if isinstance(answer, tuple) else answer
+        result = lookup(*args, **kwargs)
+        if result is not None and caches.asked.autograd:
+            entry = result[0] if isinstance(result, tuple) else result
             caches.asked.autograd[-1]["is_inference"] = getattr(entry, "compiled_bw", False) is None
-        return answer
+        return result
 
     def said(event_name: Any, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
         if caches.asked.autograd and str(event_name).startswith("autograd_cache_"):

@@ -65,21 +65,21 @@ def _codegen(
         generation = Generation(recorder, lowering)
         opened.stack.append(generation)
         try:
-            answer = original(self, *args, **kwargs)
+            result = original(self, *args, **kwargs)
         finally:
             opened.stack.remove(generation)
         safely(generation.write)
-        safely(_write_wrapper, recorder, lowering, self, answer)
+        safely(_write_wrapper, recorder, lowering, self, result)
         kept = kept_graphs(recorder).get(lowering.id)
         if kept is not None:
             kept.unstored.update(getattr(self, "inplaced_to_remove", ()))
-        return answer
+        return result
 
     return codegen
 
 
-def _write_wrapper(recorder: Recorder, lowering: Lowering, graph: Any, answer: Any) -> None:
-    text = getattr(answer[0], "value", None) if isinstance(answer, tuple) else None
+def _write_wrapper(recorder: Recorder, lowering: Lowering, graph: Any, result: Any) -> None:
+    text = getattr(result[0], "value", None) if isinstance(result, tuple) else None
     if isinstance(text, str):
         recorder.emit(
             Wrapper(
@@ -173,9 +173,9 @@ def _extern(original: Callable[..., Any], recorder: Recorder, safely: Safely) ->
         from torch._inductor.virtualized import V
 
         start = len(V.graph.wrapper_code.lines)
-        answer = original(self, scheduler_node, *args, **kwargs)
+        result = original(self, scheduler_node, *args, **kwargs)
         safely(_record_call, recorder, opened.stack[-1], scheduler_node, start)
-        return answer
+        return result
 
     return codegen_extern_call
 

@@ -324,10 +324,10 @@ def _recorded(graphs: _Graphs, safely: Safely, manager_class: Any) -> Any:
         self: Any, new_inputs: Any, function_id: Any, *args: Any, **kwargs: Any
     ) -> Any:
         begun = safely(graphs.begins, self, new_inputs, function_id)
-        answer = original(self, new_inputs, function_id, *args, **kwargs)
+        result = original(self, new_inputs, function_id, *args, **kwargs)
         if begun is not None:
             safely(graphs.ends, self, begun)
-        return answer
+        return result
 
     return record_function
 
@@ -338,9 +338,9 @@ def _warmed(graphs: _Graphs, safely: Safely, manager_class: Any) -> Any:
     @functools.wraps(original)
     def run_eager(self: Any, new_inputs: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
         before = safely(_reserved, self.device_index)
-        answer = original(self, new_inputs, function_id, *args, **kwargs)
+        result = original(self, new_inputs, function_id, *args, **kwargs)
         safely(graphs.warmed, self, function_id, before)
-        return answer
+        return result
 
     return run_eager
 
@@ -379,18 +379,18 @@ def _skips(graphs: _Graphs, modules: list[Any]) -> list[Uninstall]:
     @functools.wraps(warn)
     def warned(self: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
         known = function_id in self.warned_functions
-        answer = warn(self, function_id, *args, **kwargs)
+        result = warn(self, function_id, *args, **kwargs)
         if not known and function_id in self.warned_functions:
             function = safely(graphs.function, self, function_id)
             if function is not None:
                 safely(graphs.skip, ALIVE, function.graph, "call")
-        return answer
+        return result
 
     @functools.wraps(partition)
     def partitioned(self: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = partition(self, *args, **kwargs)
-        safely(graphs.split, self, *answer)
-        return answer
+        result = partition(self, *args, **kwargs)
+        safely(graphs.split, self, *result)
+        return result
 
     def counted(original: Any) -> Any:
         @functools.wraps(original)

@@ -22,10 +22,10 @@ def install(recorder: Recorder) -> Uninstall:
 
     def keep(original: Callable[..., Any]) -> Callable[..., Any]:
         def impl(self: Any, *args: Any, **kwargs: Any) -> Any:
-            answer = original(self, *args, **kwargs)
+            result = original(self, *args, **kwargs)
             if running.stack:
-                same_loops[id(running.stack[-1])] = bool(answer)
-            return answer
+                same_loops[id(running.stack[-1])] = bool(result)
+            return result
 
         return impl
 
@@ -38,11 +38,11 @@ def install(recorder: Recorder) -> Uninstall:
             attempt = running.stack[-1]
             same_loops.pop(id(attempt), None)
             said = attempt.said
-            answer = original(self, node1, node2, *args, **kwargs)
+            result = original(self, node1, node2, *args, **kwargs)
             known = same_loops.pop(id(attempt), None)
-            if not answer and attempt.said is said:
+            if not result and attempt.said is said:
                 attempt.silent = (rule(node1, node2, known), f"CppScheduling.{function}")
-            return answer
+            return result
 
         return check
 

@@ -129,16 +129,16 @@ def install(recorder: Recorder) -> Uninstall:
                     marks[len(plain._lines)] = line
                 else:
                     plain._lines.append(line)
-            answer = original(plain, *args, **kwargs)
-            around = len(answer._lines) - len(plain._lines)
+            result = original(plain, *args, **kwargs)
+            around = len(result._lines) - len(plain._lines)
             if marks and around == len(("for", "{", "}")):
                 lines = []
-                for place, line in enumerate(answer._lines, -(around - 1)):
+                for place, line in enumerate(result._lines, -(around - 1)):
                     if place in marks:
                         lines.append(marks[place])
                     lines.append(line)
-                answer._lines = lines
-            return answer
+                result._lines = lines
+            return result
 
         return move_code_under_inner_loop
 

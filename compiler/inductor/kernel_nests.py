@@ -71,9 +71,9 @@ def watch_nests(safely: Safely) -> Uninstall:
 
     def finalize(original: Callable[..., Any]) -> Callable[..., Any]:
         def finalize_kernel(self: Any, new_kernel: Any, nodes: Any, *args: Any, **kw: Any) -> Any:
-            answer = original(self, new_kernel, nodes, *args, **kw)
+            result = original(self, new_kernel, nodes, *args, **kw)
             safely(_note, self, nodes)
-            return answer
+            return result
 
         return finalize_kernel
 

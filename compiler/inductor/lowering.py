@@ -63,11 +63,11 @@ _results: dict[int, dict[fx.Node, tuple[Any, list[Any]]]] = {}
 def _run_node(original: Callable[..., Any]) -> Callable[..., Any]:
     def run_node(self: Any, n: Any, *args: Any, **kwargs: Any) -> Any:
         before = len(self.operations)
-        answer = original(self, n, *args, **kwargs)
+        result = original(self, n, *args, **kwargs)
         results = _results.get(id(self))
         if results is not None:
-            results[n] = (answer, self.operations[before:])
-        return answer
+            results[n] = (result, self.operations[before:])
+        return result
 
     return run_node
 
@@ -77,13 +77,13 @@ def _run(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Ca
         safely(record_graph, recorder, self)
         _results[id(self)] = {}
         try:
-            answer = original(self, *args, **kwargs)
+            result = original(self, *args, **kwargs)
         finally:
             results = _results.pop(id(self))
         safely(_record_lowered, recorder, self, results)
         if recorder.settings.verify:
             safely(_keep, recorder, self, results)
-        return answer
+        return result
 
     return run
 

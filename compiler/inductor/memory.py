@@ -28,9 +28,9 @@ def install(recorder: Recorder) -> Uninstall:
 
     def memory_plan_reuse(self: Any, *args: Any, **kwargs: Any) -> Any:
         inplace = {id(line) for line in self.lines if type(line).__name__ == "ReuseLine"}
-        answer = original(self, *args, **kwargs)
+        result = original(self, *args, **kwargs)
         safely(_record, recorder, self, inplace)
-        return answer
+        return result
 
     return patch(PythonWrapperCodegen, "memory_plan_reuse", memory_plan_reuse)
 

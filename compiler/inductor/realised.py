@@ -38,9 +38,9 @@ def realised_graph(
         makers.update(dict.fromkeys(buffers, name))
         for target in operation.get_mutation_names():
             found.memory.update((buffer, target) for buffer in buffers if buffer != target)
-    for node, (answer, operations) in results.items():
+    for node, (result, operations) in results.items():
         if node.op != "output":
-            place = _written_by(node, _place(answer), operations)
+            place = _written_by(node, _place(result), operations)
             if place:
                 found.places[node] = place
     return found
@@ -62,10 +62,10 @@ def _written_by(node: fx.Node, place: str, operations: Sequence[Any]) -> str:
     return "" if in_place else place
 
 
-def _place(answer: Any) -> str:
-    if type(answer).__name__ != "TensorBox" or type(answer.data).__name__ != "StorageBox":
+def _place(result: Any) -> str:
+    if type(result).__name__ != "TensorBox" or type(result.data).__name__ != "StorageBox":
         return ""
-    buffer = answer.data.data
+    buffer = result.data.data
     return str(buffer.get_name()) if "Buffer" in _kinds(buffer) else ""
 
 

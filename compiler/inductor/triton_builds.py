@@ -74,11 +74,11 @@ def install(recorder: Recorder) -> Uninstall:
 
     @functools.wraps(take_in)
     def precompile(self: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = take_in(self, *args, **kwargs)
+        result = take_in(self, *args, **kwargs)
         request = requests.pop(kwargs.get("static_triton_bundle_key") or "", None)
         if request is not None:
             safely(_record, recorder, self, request)
-        return answer
+        return result
 
     return undo_all(
         [patch(AsyncCompile, "triton", triton), patch(CachingAutotuner, "precompile", precompile)]

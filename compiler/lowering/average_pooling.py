@@ -18,12 +18,13 @@ from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.dimensions import with_size
 from compiler.lowering.elements import Element, apply, position
 from compiler.lowering.joins import place
+from compiler.lowering.overlaps import Side, overlapping
 from compiler.lowering.reduction import reduce_formula, same
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
 from compiler.lowering.views import piece
-from compiler.lowering.windows import MOST, Windows, each, overlapping, tiles
+from compiler.lowering.windows import MOST, Windows, each, tiles
 
 
 @lowers("avg_pool1d")
@@ -167,7 +168,12 @@ def _avg_pool_backward(
         return _spread(builder, grad, kernel, (divisor,))
     if not divisor_override and (ceil_mode or (any(padding) and not count_include_pad)):
         raise NoLowering("windows of several sizes")
-    total = overlapping(builder, grad, kernel, stride, padding) / divisor
+    lead = len(builder.meta.shape) - rank
+    sides = [
+        Side(lead + d, kernel[d], stride[d], window=lead + d, padding=padding[d])
+        for d in range(rank)
+    ]
+    total = overlapping(builder, grad, sides) / divisor
     return builder.map(total.to(builder.meta.dtype).expression)
 
 

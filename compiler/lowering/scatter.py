@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from compiler.loops.dtypes import REDUCED, compute_dtype
@@ -221,17 +221,26 @@ def _combined(
         whole = _combined(builder, wide, dim, index, src, reduce, include_self=include_self)
         return builder.copy(whole, builder.meta)
     if not include_self:
-        _keep_if_read(builder, tensor, index, src)
-        start = identity(op, tensor.dtype).number
-        tensor = scatter_along(builder, tensor, dim, index, start, mode="set")
-        builder.in_place = tensor.value  # a buffer of our own, written once more
+        tensor = _cleared(scatter_along, builder, tensor, dim, index, src, op)
     return scatter_along(builder, tensor, dim, index, src, mode=mode)
 
 
-def _keep_if_read(builder: Builder, tensor: Tensor, *read: Tensor) -> None:
-    """Do not overwrite the tensor if the second of two stores still reads its content."""
-    if any(one.value == tensor.value for one in read):
-        builder.in_place = ""
+def _cleared(
+    write: Callable[..., Tensor],
+    builder: Builder,
+    tensor: Tensor,
+    dim: int,
+    index: Tensor,
+    source: Tensor,
+    op: str,
+) -> Tensor:
+    """The tensor with the identity of a reduction at the indices, for `write` to combine with."""
+    if tensor.value in (index.value, source.value):
+        builder.in_place = ""  # the second store still reads what the tensor holds
+    start = identity(op, tensor.dtype).number
+    found = write(builder, tensor, dim, index, start, mode="set")
+    builder.in_place = found.value  # a buffer of our own, written once more
+    return found
 
 
 @lowers("index_reduce")
@@ -249,10 +258,7 @@ def index_reduce(
     if mode == "set" or (not include_self and tensor.dtype == "bool"):
         raise NoLowering(f"index_reduce with {reduce}")
     if not include_self:
-        _keep_if_read(builder, tensor, index, source)
-        start = identity(op, tensor.dtype).number
-        tensor = _at_indices(builder, tensor, dim, index, start, mode="set")
-        builder.in_place = tensor.value  # a buffer of our own, written once more
+        tensor = _cleared(_at_indices, builder, tensor, dim, index, source, op)
     return _at_indices(builder, tensor, dim, index, source, mode=mode)
 
 

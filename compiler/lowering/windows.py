@@ -16,13 +16,10 @@ from compiler.loops.layouts import Layout, Shape, compose_views, permute, slice_
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.elements import (
     Element,
-    apply,
     maximum,
     minimum,
-    number,
     position,
     size_element,
-    where,
 )
 from compiler.lowering.indexing import base, strided
 from compiler.lowering.registry import NoLowering
@@ -138,51 +135,6 @@ class Windows:
         start = step * self.dilation[d] - self.padding[d]
         shape: Shape = tuple(self.shape[o] for o in self.order)
         return Iota((Layout(shape, strides, start),))
-
-
-def overlapping(
-    builder: Builder,
-    grad: Tensor,
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-) -> Element:
-    """For each element of the builder's output, the sum over the windows that it lies in of their
-    `grad`, which has an element for each window. Raises `NoLowering` for more than `MOST`."""
-    shape, rank = builder.meta.shape, len(kernel)
-    counts = [-(-size // step) for size, step in zip(kernel, stride, strict=True)]
-    if prod(counts) > MOST:
-        raise NoLowering(f"windows that overlap {prod(counts)} times")
-    order = storage_order(shape, builder.meta.strides)
-    memory = strided(builder, grad)
-    lead = len(shape) - rank
-    still = {d: d for d in range(lead)}
-    view = compose_views((base(memory, shape, still),), (permute(shape, order),))
-    total: Element | None = None
-    for before in product(*(range(count) for count in counts)):
-        terms = []
-        inside: Element | None = None
-        for d in range(rank):
-            dim = lead + d
-            place = position(shape, dim, order) + padding[d]
-            if stride[d] == 1:
-                strides = tuple(1 if o == dim else 0 for o in order)
-                digits = tuple(shape[o] for o in order)
-                index: Expression = Iota((Layout(digits, strides, padding[d] - before[d]),))
-            else:
-                index = (apply("floor_divide", place, stride[d]) - before[d]).expression
-            terms.append(memory.term(dim, index))
-            if (before[d] + 1) * stride[d] > kernel[d]:
-                rest = apply("remainder", place, stride[d])
-                own = rest < kernel[d] - before[d] * stride[d]
-                inside = own if inside is None else inside & own
-        read = Gather(memory.value, view, tuple(terms), memory.dtype, 0)
-        seen = Element(read).to(compute_dtype(memory.dtype))
-        if inside is not None:
-            seen = where(inside, seen, number(0, seen.dtype))
-        total = seen if total is None else total + seen
-    assert total is not None
-    return total
 
 
 def each(numbers: Sequence[int], rank: int) -> tuple[int, ...]:

@@ -182,7 +182,7 @@ def _built(compiler: Any, store: FileStore) -> Any:
 
 def distribution(name: str) -> Callable[..., torch.Tensor]:
     """The function that a graph calls: `(sizes, strides, dtype, *parameters)` to a tensor. Raises
-    KeyError if there is none of this name."""
+    KeyError if none has this name."""
     if name in _FOR_EACH:
         return _FOR_EACH[name]
     if name not in DISTRIBUTIONS:

@@ -17,7 +17,6 @@ import msgspec
 
 from compiler.plain_file import NotPlain
 from compiler.trace.losses import Losses
-from compiler.trace.older import OLDER, AnyRecordEver, Upgrade
 from compiler.trace.records import (
     KINDS,
     SCHEMA_VERSION,
@@ -88,8 +87,7 @@ class TraceDecoder:
         """Whether another recording has begun in this file."""
         self._wary = False
         """Whether every record has to be checked, whatever its kind."""
-        self._decode = msgspec.json.Decoder(AnyRecordEver).decode
-        self._upgrade = Upgrade()
+        self._decode = msgspec.json.Decoder(AnyRecord).decode
         self._tag = msgspec.json.Decoder(_Tag).decode
 
     def feed(self, data: bytes) -> list[AnyRecord]:
@@ -118,8 +116,6 @@ class TraceDecoder:
                     self._lines += 1
                     self._lose(line)
                 continue
-            if type(record) in OLDER:
-                record = self._upgrade(record)
             self._lines += 1
             known = len(seen)
             seen.add(hash(line))

@@ -9,7 +9,7 @@ R = TypeVar("R")
 
 
 def by_chance(measured: Callable[[int], R], chances: int = 3) -> R:
-    """What the first measurement answers that holds what it asserts.
+    """What the first measurement returns that holds what it asserts.
 
     `measured` is given the number of those before it. The last one's failure is the test's.
     """

@@ -103,7 +103,7 @@ async def opened(command: str, folder: Path) -> AsyncIterator[Reader]:
 
 
 async def press(reader: Reader, screen: Screen) -> str:
-    """Press the keys of a step; answers the lines that its block shows, "" where it has none."""
+    """Press the keys of a step; returns the lines that its block shows, "" where it has none."""
     for key in screen.keys:
         await reader.pilot.press(KEYS.get(key, key))
         await reader.settle()

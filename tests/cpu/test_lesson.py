@@ -21,7 +21,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 COMMANDS = re.compile(r"^```sh\n(.*?)```$", re.DOTALL | re.MULTILINE)
 
 pytestmark = pytest.mark.skipif(
-    not torch.__version__.startswith("2.13."), reason="the page shows what torch 2.13 answers"
+    not torch.__version__.startswith("2.13."), reason="the page shows what torch 2.13 does"
 )
 
 

@@ -41,7 +41,9 @@ def test_peak_memory_is_that_of_the_card() -> None:
     ones = torch.ones(SIZE // 4, device="cuda")
     found = peak_bytes(lambda: ((ones + 1) * 2).sum(), "cuda")
     assert found is not None
-    assert 2 * SIZE <= found < 3 * SIZE, "graphs that other tests captured are none of its memory"
+    assert 2 * SIZE <= found < 3 * SIZE, (
+        "graphs that other tests captured do not count as its memory"
+    )
 
 
 def test_the_optimizer_s_step_is_timed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A decision that is taken already, with what was chosen."""
+"""A decision that was taken, with its choice."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from compiler.trace.records import Decided, Partition
 from viewers.recording import Recording
 
 
-def answered(recording: Recording, id: str) -> tuple[Decision, str] | None:
-    """The decision, and what was chosen; None if this recording has none with the id.
+def choice_of(recording: Recording, id: str) -> tuple[Decision, str] | None:
+    """The decision, and its choice; None if this recording has no decision with the id.
 
     If nothing asked, it is unknown which choices are forbidden: the next run finds out.
     """

@@ -113,14 +113,13 @@ def guard_groups(recording: Recording, record: Guards) -> GuardGroups:
 
 def _each(guard: Guard) -> list[Guard]:
     """The conditions on sizes one by one, each with its line; any other guard as it is."""
-    values = guard.value.split("; ")
-    several = len(values) > 1 or guard.lines
-    if guard.kind != "SHAPE_ENV" or not several or len(values) != len(guard.code):
+    count = len(guard.values)
+    if not count or count != len(guard.code) or (count == 1 and not guard.lines):
         return [guard]
-    lines = guard.lines if len(guard.lines) == len(values) else (None,) * len(values)
+    lines = guard.lines if len(guard.lines) == count else (None,) * count
     return [
-        replace(guard, code=(code,), value=value, location=line, lines=())
-        for code, value, line in zip(guard.code, values, lines, strict=True)
+        replace(guard, code=(code,), value=value, values=(), location=line, lines=())
+        for code, value, line in zip(guard.code, guard.values, lines, strict=True)
     ]
 
 
@@ -130,7 +129,7 @@ def condition_value(guard: Guard) -> str:
         keys = _KEYS.match(code)
         if guard.kind == "DICT_KEYS_MATCH" and keys is not None:
             return f"keys {keys['keys']}" if keys["keys"] else "no keys"
-    return guard.value or "; ".join(guard.code)
+    return guard.value or "; ".join(guard.values or guard.code)
 
 
 def _rank(guard: Guard, passed: Collection[str], valued: Collection[str]) -> tuple[int, int] | None:

@@ -139,7 +139,7 @@ def _run(arguments: list[str]) -> int:
         click.echo(error.format_message(), err=True)
         return codes.USAGE
     except click.UsageError as error:
-        _usage(error)
+        _usage(error, arguments)
         _json_of_failure(arguments, "usage", "UsageError", error.format_message())
         return codes.USAGE
     except click.ClickException as error:
@@ -152,10 +152,10 @@ def _run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else codes.OK
 
 
-def _usage(error: click.UsageError) -> None:
+def _usage(error: click.UsageError, arguments: list[str]) -> None:
     say(error.format_message())
-    if error.ctx is not None:
-        say(f"try 'tcw {error.ctx.info_name} --help'" if error.ctx.parent else "try 'tcw --help'")
+    verb = f"{arguments[0]} " if arguments[0] in VERBS else ""
+    say(f"try 'tcw {verb}--help'")
 
 
 def _json_of_failure(

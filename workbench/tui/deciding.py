@@ -14,7 +14,7 @@ from compiler.trace.records import AnyRecord, Settings, Warned
 from viewers.panes import decision_bar
 from viewers.panes.rows import Row
 from viewers.plain import plain
-from viewers.summary.decided import answered, as_decision
+from viewers.summary.decided import as_decision, choice_of
 from workbench.tui.commands import command
 from workbench.tui.desk import Controller
 from workbench.tui.driving import Driving
@@ -186,5 +186,5 @@ class Deciding(Controller):
         row = pane.row if pane is not None else Row()
         asked = view.asked
         ids = (asked.id if asked is not None else "", row.decision_shown, view.pair)
-        found = (answered(self.view.recording, id) for id in ids if id)
+        found = (choice_of(self.view.recording, id) for id in ids if id)
         return next((one for one in found if one is not None), None)

@@ -67,13 +67,13 @@ def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction |
     inputs = {node.name: node for node in graph.nodes if isinstance(node, Input)}
     if any(node.constant for node in inputs.values()) or graph.symbols:
         return None
-    answers: list[ReturnedValue] = []
+    returned: list[ReturnedValue] = []
     for output in graph.outputs:
         found = _answer(output, forms, inputs)
         if found is False:
             return None
-        answers.append(found)
-    passed = {answer.parameter for answer in answers if isinstance(answer, Passed)}
+        returned.append(found)
+    passed = {value.parameter for value in returned if isinstance(value, Passed)}
     parameters: list[Parameter] = []
     for name in graph.parameters:
         if name not in inputs:
@@ -84,9 +84,9 @@ def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction |
             parameters.append(UnusedParameter(name))
     if not passed <= set(graph.parameters):
         return None
-    made = _function(segment, forms, kernels, DIRECT, tuple(parameters), tuple(answers))
+    made = _function(segment, forms, kernels, DIRECT, tuple(parameters), tuple(returned))
     allocated = {name for name, _ in made.outputs}
-    uses = {a.output for a in answers if isinstance(a, (NewTensor, ViewOf))}
+    uses = {a.output for a in returned if isinstance(a, (NewTensor, ViewOf))}
     return made if uses <= allocated and {*made.symbols} <= {*graph.parameters} else None
 
 
@@ -114,7 +114,7 @@ def _function(
     kernels: Kernels,
     name: str,
     parameters: tuple[Parameter, ...],
-    answers: tuple[ReturnedValue, ...] | None,
+    returned: tuple[ReturnedValue, ...] | None,
 ) -> SegmentFunction:
     outputs = tuple((value, forms.of(value)) for value in segment.gives if forms.is_new(value))
     temporaries: dict[str, Size] = {}
@@ -144,6 +144,6 @@ def _function(
         temporaries=tuple(temporaries.items()),
         arena_bytes=segment.arena_bytes,
         moved_bytes=moved,
-        answers=answers,
-        boxed=answers is not None,
+        returned=returned,
+        boxed=returned is not None,
     )

@@ -146,7 +146,7 @@ class SegmentFunction:
     arena_bytes: Size = 0
     moved_bytes: Size = 0
     """Rough number of bytes that the kernels access; if large, Python's lock is released."""
-    answers: tuple[ReturnedValue, ...] | None = None
+    returned: tuple[ReturnedValue, ...] | None = None
     """The results; None means every output, in order."""
     device: int = -1
     """Index of the GPU that runs its kernels; -1 for the CPU."""
@@ -162,8 +162,8 @@ class SegmentFunction:
 
     @property
     def results(self) -> tuple[ReturnedValue, ...]:
-        if self.answers is not None:
-            return self.answers
+        if self.returned is not None:
+            return self.returned
         return tuple(NewTensor(name) for name, _ in self.outputs)
 
 
@@ -261,12 +261,12 @@ def _shapes(segment: SegmentFunction) -> tuple[list[Size], list[int]]:
     for _, form in segment.outputs:
         places.append(len(shapes))
         shapes.extend((form.bytes, *form.sizes, *form.strides))
-    for answer in segment.results:
+    for value in segment.results:
         places.append(len(shapes))
-        if isinstance(answer, ViewOf):
-            shapes.extend((answer.offset, *answer.sizes, *answer.strides))
-        elif answer is not None and not isinstance(answer, (NewTensor, Passed)):
-            shapes.append(answer)
+        if isinstance(value, ViewOf):
+            shapes.extend((value.offset, *value.sizes, *value.strides))
+        elif value is not None and not isinstance(value, (NewTensor, Passed)):
+            shapes.append(value)
     return shapes, places
 
 
@@ -309,15 +309,15 @@ def _results(segment: SegmentFunction, places: list[int]) -> list[str]:
         p.name: i for i, p in enumerate(segment.parameters) if not isinstance(p, SymbolParameter)
     }
     rows: list[str] = []
-    for answer, place in zip(segment.results, places, strict=True):
-        if isinstance(answer, NewTensor):
-            rows.append(f"{{NEW, {outputs[answer.output]}, 0, 0}}")
-        elif isinstance(answer, ViewOf):
-            rank = len(answer.sizes)
-            rows.append(f"{{VIEW, {outputs[answer.output]}, {rank}, {place}}}")
-        elif isinstance(answer, Passed):
-            rows.append(f"{{ARGUMENT, {parameters[answer.parameter]}, 0, 0}}")
-        elif answer is None:
+    for value, place in zip(segment.results, places, strict=True):
+        if isinstance(value, NewTensor):
+            rows.append(f"{{NEW, {outputs[value.output]}, 0, 0}}")
+        elif isinstance(value, ViewOf):
+            rank = len(value.sizes)
+            rows.append(f"{{VIEW, {outputs[value.output]}, {rank}, {place}}}")
+        elif isinstance(value, Passed):
+            rows.append(f"{{ARGUMENT, {parameters[value.parameter]}, 0, 0}}")
+        elif value is None:
             rows.append("{NOTHING, 0, 0, 0}")
         else:
             rows.append(f"{{NUMBER, 0, 0, {place}}}")

@@ -38,7 +38,7 @@ def equal_outputs(
     `in_place`: also compare the arguments after the call. Pass False for a backward graph, which
     may reuse the memory of what was saved for it.
     """
-    answers = []
+    results = []
     state = torch.get_rng_state()
     try:
         for graph in (first, second):
@@ -46,11 +46,11 @@ def equal_outputs(
             _, arguments = _arguments(graph)
             with torch.no_grad():
                 outputs = graph.run(list(arguments))
-            answered = (outputs, arguments) if in_place else outputs
-            answers.append([value for _, value in leaves(answered)])
+            held = (outputs, arguments) if in_place else outputs
+            results.append([value for _, value in leaves(held)])
     finally:
         torch.set_rng_state(state)
-    return compared(*answers)
+    return compared(*results)
 
 
 def _arguments(graph: CompiledGraph) -> tuple[Shadows, list[Any]]:

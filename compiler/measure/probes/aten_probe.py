@@ -83,11 +83,11 @@ class AtenProbe:
         def run(arguments: list[Any]) -> Any:
             times.clear()
             start = perf_counter_ns()
-            answers = timed(arguments)
+            outputs = timed(arguments)
             end = perf_counter_ns()
             clock.later(partial(read, start, end, times[:]))
             clock.took(perf_counter_ns() - end)
-            return answers
+            return outputs
 
         def read(start: int, end: int, times: list[int]) -> Told:
             steps, cost = stamped(keys, times)

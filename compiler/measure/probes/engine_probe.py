@@ -73,12 +73,12 @@ class EngineProbe:
             if unit is not None:
                 unit.readings.clear()
             start = perf_counter_ns()
-            answers = timed(arguments)
+            outputs = timed(arguments)
             end = perf_counter_ns()
             kernels = unit.readings.noted() if unit is not None else b""
             clock.later(partial(read, start, end, stamps[:], kernels))
             clock.took(perf_counter_ns() - end + start - entered)
-            return answers
+            return outputs
 
         def read(start: int, end: int, times: list[int], noted: bytes) -> Told:
             steps, cost = stamped(call_keys, times)
@@ -148,13 +148,13 @@ class EngineProbe:
             if unit is not None:
                 unit.readings.observe(observer.callback)
             try:
-                answers = observed(arguments)
+                outputs = observed(arguments)
             finally:
                 if unit is not None:
                     unit.readings.observe(None)
             if observer.failed is not None:
                 raise observer.failed
-            return answers
+            return outputs
 
         with self._graph.replaced(run):
             yield

@@ -322,14 +322,14 @@ def _results(
     worst: float | None = None
     state = RandomState.now()
     for call, inputs in enumerate(sets, 1):
-        answers = []
+        values = []
         for model, one, mode in zip(models, inputs, modes, strict=True):
             state.restore()
             made = prepare(model, one, mode)
             result = made.result(made())
-            answers.append(list(leaves((result.outputs, result.gradients))))
-        comparison.add(call, answers[1], answers[0])
-        same, error = compared(*([value for _, value in one] for one in answers))
+            values.append(list(leaves((result.outputs, result.gradients))))
+        comparison.add(call, values[1], values[0])
+        same, error = compared(*([value for _, value in one] for one in values))
         equal = None if same is None or equal is None else equal and same
         worst = max(filter(None, (worst, error)), default=None)
     return equal, worst if equal is not None else None, comparison.within

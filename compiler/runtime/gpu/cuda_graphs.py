@@ -204,7 +204,7 @@ class RecordedCall:
         passed = list(given)
         self._graph, outputs = device.capture(call, passed)
         distinct: dict[int, int] = {}
-        """Place of an output among `_answers`, by its identity: if two outputs became two tensors
+        """Place of an output among `_outputs`, by its identity: if two outputs became two tensors
         on one memory, autograd would take it twice as a gradient that it may add to."""
         self._order = [
             distinct.setdefault(id(output) if isinstance(output, torch.Tensor) else -place - 1,
@@ -212,10 +212,10 @@ class RecordedCall:
             for place, output in enumerate(outputs)
         ]  # fmt: skip
         first = [self._order.index(number) for number in range(len(distinct))]
-        self._answers = [_answer(outputs[place], given) for place in first]
+        self._outputs = [_made_of(outputs[place], given) for place in first]
         self._loose = frozenset(
             number
-            for number, (place, own) in enumerate(zip(first, self._answers, strict=True))
+            for number, (place, own) in enumerate(zip(first, self._outputs, strict=True))
             if place < about.loose
             and isinstance(own, torch.Tensor)
             and own.nbytes <= SMALL_BYTES
@@ -223,7 +223,7 @@ class RecordedCall:
         )
         self._storages = {
             own.untyped_storage().data_ptr(): own.untyped_storage()
-            for own in self._answers
+            for own in self._outputs
             if isinstance(own, torch.Tensor)
         }
         _in_pool.update(list(self._storages))
@@ -253,18 +253,18 @@ class RecordedCall:
             copy_all(
                 [arguments[place] for place, _ in self._back], [room for _, room in self._back]
             )
-        answers = [
+        outputs = [
             (own.clone() if number in self._loose else own.detach())
             if isinstance(own, torch.Tensor)
             else own.of(arguments)
             if isinstance(own, _OfInput)
             else own
-            for number, own in enumerate(self._answers)
+            for number, own in enumerate(self._outputs)
         ]
         arguments.clear()
-        if len(answers) == len(self._order):
-            return answers
-        return [answers[number] for number in self._order]
+        if len(outputs) == len(self._order):
+            return outputs
+        return [outputs[number] for number in self._order]
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +288,7 @@ class _OfInput:
         return whole.as_strided(self.sizes, self.strides, whole.storage_offset() + self.offset)
 
 
-def _answer(output: Any, given: Sequence[Any]) -> Any:
+def _made_of(output: Any, given: Sequence[Any]) -> Any:
     """How a call's output is made: a tensor of the recording, a part of an input, or a number."""
     if not isinstance(output, torch.Tensor):
         return output

@@ -124,6 +124,8 @@ class Guard(Part):
     """torch's text of its conditions; none if another guard's condition covers it."""
     value: str = ""
     """A description of the guarded value; "" if there is none."""
+    values: tuple[str, ...] = ()
+    """Of conditions on sizes: each of `code` in the user's terms."""
     attribute: str = ""
     """The attribute that the object must not have itself (`NOT_PRESENT_IN_GENERIC_DICT`)."""
     location: Location | None = None

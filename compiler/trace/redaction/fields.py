@@ -87,7 +87,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Crossing": _fields(name=N, kind=W),
     "Advice": _fields("by edit", text=V, code=D, options=V),
     "Guards": _fields("compile_id", function=N),
-    "Guard": _fields("kind", name=W, source=N, code=V, value=V, attribute=N),
+    "Guard": _fields("kind", name=W, source=N, code=V, value=V, values=V, attribute=N),
     "DynamicSize": _fields("symbol", name=W, source=N),
     "Recompile": _fields("compile_id", source_line=D, function=N, reason=V),
     "FailedGuard": _fields(

@@ -128,13 +128,15 @@ def _guard(
     if kind == "LAMBDA_GUARD" and not source:
         kind = "AUTOGRAD_SAVED_TENSORS_HOOKS" if "saved_tensors_hooks" in code[0] else kind
     kind = "SHAPE_ENV" if kind == "SYMBOLIC_SHAPE_GUARD" else kind
+    conditions = tuple(dict.fromkeys(code))
     places = (place_of(rest, files) for _, rest in leaves)
     return Guard(
         kind=kind,
         name=guard_name(kind, source),
         source=source,
-        code=tuple(dict.fromkeys(code)),
+        code=conditions,
         value=_value(kind, source, leaves, symbols),
+        values=tuple(map(readable, conditions)) if kind == "SHAPE_ENV" else (),
         location=next((place for place in places if place is not None), None),
     )
 
@@ -171,8 +173,6 @@ def _value(
     types = [match["name"] for _, rest in leaves if (match := _TYPE.search(rest))]
     if kind in ("TYPE_MATCH", "LENGTH_CHECK") and types:
         return types[0]
-    if kind == "SHAPE_ENV":
-        return "; ".join(readable(_condition(rest)) for _, rest in leaves)
     if kind in ("DEFAULT_DEVICE", "AUTOGRAD_SAVED_TENSORS_HOOKS"):
         wanted = condition.partition(" == ")[2]
         return "none" if wanted == "None" else wanted

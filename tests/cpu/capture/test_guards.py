@@ -122,6 +122,7 @@ def test_dynamic_sizes_and_symbols_in_values(capture: Capture) -> None:
     assert of(second, "x", "TENSOR_MATCH").value.startswith(f"f32[{size.symbol}, 4]")
     shapes = next(guard for guard in second.guards if guard.kind == "SHAPE_ENV")
     assert "2 <= L['x'].size()[0]" in shapes.code
+    assert "2 <= x.size(0)" in shapes.values
 
 
 def test_conditions_on_sizes_have_the_lines_that_torch_names(capture: Capture) -> None:

@@ -105,7 +105,7 @@ def inputs(op: str, dtype: str) -> list[torch.Tensor]:
 
 
 EITHER_ZERO = ("maximum", "minimum", "fmax", "fmin")
-"""Of zeros of both signs either may be answered."""
+"""Of zeros of both signs, either may be returned."""
 
 
 @cache

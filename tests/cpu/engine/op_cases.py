@@ -422,7 +422,7 @@ def checked(module: Any, compiled: Function) -> Function:
             same, _ = check_significant_strides(answer, meta, only_cuda=False)
             if not same or answer.dtype != meta.dtype or answer.shape != meta.shape:
                 found, wanted = ((t.dtype, t.shape, t.stride()) for t in (answer, meta))
-                raise AssertionError(f"the graph's answer {place} is {found}, not {wanted}")
+                raise AssertionError(f"the graph's result {place} is {found}, not {wanted}")
         return answers
 
     call._boxed_call = True  # type: ignore[attr-defined]

@@ -62,7 +62,7 @@ def own_lowerings(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.skipif(
-    not torch.__version__.startswith(TORCH), reason=f"the page shows what torch {TORCH}x answers"
+    not torch.__version__.startswith(TORCH), reason=f"the page shows what torch {TORCH}x prints"
 )
 def test_every_block_is_what_the_compiler_makes(
     page: str, folder: Path, golden: Golden, own_lowerings: None

@@ -117,7 +117,7 @@ CASES: dict[str, tuple[Callable[[], tuple[Callable[..., Any], Inputs]], bool, tu
         (9, 18),
     ),
 }
-"""Name -> model with its inputs, whether it trains, and at most so many nests for each graph."""
+"""Name -> model with its inputs, whether it trains, and the most nests that each graph may have."""
 
 
 @pytest.mark.parametrize("name", list(CASES))

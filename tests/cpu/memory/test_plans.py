@@ -1,4 +1,4 @@
-"""Plans carried out on real memory answer what the program answers."""
+"""Plans carried out on real memory return what the program returns."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Terminal:
         self.run("send-keys", "-l", words)
 
     def until(self, words: str) -> str:
-        """Wait for what this expression finds on the screen; answers the screen."""
+        """Wait for what this expression finds on the screen; returns the screen."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
             screen = self.screen

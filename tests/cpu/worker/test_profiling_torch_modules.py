@@ -31,5 +31,5 @@ def test_both_sides_are_lined_up_by_module(tmp_path: Path, grad: str) -> None:
     ]
     assert {operations[id].module for one in forward for id in one.operations} >= {"0", "1", "2"}
     assert all(one.steps for one in forward if any(operations[o].launches for o in one.operations))
-    # what prepares a call (its inputs are copied) is none of it
+    # what prepares a call (its inputs are copied) is not part of it
     assert not [one.name for one in steps.values() if one.name in ("aten.copy_", "aten.set_")]

@@ -58,7 +58,7 @@ class Served:
         return found
 
     def interrupt(self) -> int:
-        """ctrl-c; answers the exit code."""
+        """ctrl-c; returns the exit code."""
         self.process.send_signal(signal.SIGINT)
         return self.process.wait(SECONDS)
 

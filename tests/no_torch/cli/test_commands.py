@@ -422,3 +422,12 @@ def test_completion(tmp_path: Path) -> None:
             check=False,
         )
         assert expected in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_wrong_option_ends_with_where_the_help_is(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option in ("--nonsense", "--help=1"):
+        assert main([verb, option]) == codes.USAGE
+        assert capsys.readouterr().err.endswith(f"tcw: try 'tcw {verb} --help'\n")

@@ -197,7 +197,7 @@ def test_a_trace_without_its_end_is_said_and_counts(
     model: Path,  # noqa: F811
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """As on a disk that is full: what comes then is in the answer alone."""
+    """As on a disk that is full: what comes then is only in what is returned."""
     lines = [msgspec.json.encode(one) for one in profiled.records]
     text = b"\n".join(lines if whole else lines[:-1])
     Path("run.tcw").write_bytes(text)

@@ -48,7 +48,7 @@ SOURCE = Suggested("source")
 
 @dataclass
 class Worker:
-    """Answers a run by its settings: what a call takes more than the base's, in seconds."""
+    """Returns, for the settings of a run, what a call takes more than the base's, in seconds."""
 
     costs: dict[str, float]
     failing: str = ""

@@ -1,4 +1,4 @@
-"""The text that the vocabulary answers: what is written, what the prelude holds, and when."""
+"""The text that the vocabulary returns: what is written, what the prelude holds, and when."""
 
 from __future__ import annotations
 

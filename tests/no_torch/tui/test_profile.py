@@ -12,7 +12,7 @@ from compiler.trace.records import AnyRecord
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, Call
 from tests.no_torch.tui.conftest import Drive, Open, Reader, encoded
-from tests.no_torch.viewers.panes.test_profile import many
+from tests.no_torch.viewers.panes.test_waterfall import many
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from tests.no_torch import profiles
 from tests.no_torch.tui.conftest import Drive, Driver, Open, encoded
 from tests.no_torch.tui.driven import FUSE, FakeDriver, compiler, head, settings_of
 from viewers.panes.targets import ToSuggestion
-from viewers.summary.decided import answered
+from viewers.summary.decided import choice_of
 from workbench.tui import running_again
 from workbench.tui.again import Word
 
@@ -78,8 +78,8 @@ async def test_a_pair_of_a_list_of_which_nobody_was_asked(drive: Drive) -> None:
         pairs = [one for one in block_trace() if is_test(one) and one.choice == "fuse"]
         await driver.press("d", "a")
         driver.driver.write([structs.replace(pairs[0], id=FUSE + "_1")])
-        await driver.until(lambda: answered(driver.bench.view.recording, FUSE + "_1") is not None)
-        found = answered(driver.bench.view.recording, FUSE + "_1")
+        await driver.until(lambda: choice_of(driver.bench.view.recording, FUSE + "_1") is not None)
+        found = choice_of(driver.bench.view.recording, FUSE + "_1")
         assert found is not None
         assert (found[0].default, found[0].choices, found[1]) == ("fuse", ("fuse", "apart"), "fuse")
         driver.bench.view.pair = FUSE + "_1"

@@ -55,7 +55,7 @@ Run = Callable[..., str]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """Runs a program where torch is not installed; answers what it printed."""
+    """Runs a program where torch is not installed; returns what it printed."""
     (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(ABSENT))
 
     def ran(program: str, *words: str) -> str:

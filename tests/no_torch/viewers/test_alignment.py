@@ -68,7 +68,7 @@ def changed(records: list[AnyRecord], change: Callable[[str, Any], Any]) -> list
 
 
 def moved(records: list[AnyRecord], by: int) -> list[AnyRecord]:
-    """As if so many lines of comment had been written above the model."""
+    """As if the model had this many more lines of comment above it."""
     start = next(one for one in records if isinstance(one, Start))
     file = start.settings.file
     source = next(one for one in records if isinstance(one, Source) and one.file == file)

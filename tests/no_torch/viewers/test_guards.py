@@ -179,7 +179,7 @@ def test_each_condition_on_sizes_has_its_own_line() -> None:
     def shown(lines: tuple[Location | None, ...]) -> list[tuple[str, str, int]]:
         sizes = Guard(
             kind="SHAPE_ENV", name="symbolic shapes", source="", lines=lines,
-            value="4 <= x.size(0); x.size(1) == 8",
+            values=("4 <= x.size(0)", "x.size(1) == 8; and more"),
             code=("4 <= L['x'].size()[0]", "L['x'].size()[1] == 8"),
         )  # fmt: skip
         record = Guards(compile_id="0/0", guards=(sizes,))
@@ -189,6 +189,6 @@ def test_each_condition_on_sizes_has_its_own_line() -> None:
         ]
 
     assert shown((traces.at(6), None)) == [
-        ("symbolic shapes", "4 <= x.size(0)", 6), ("", "x.size(1) == 8", 0),
+        ("symbolic shapes", "4 <= x.size(0)", 6), ("", "x.size(1) == 8; and more", 0),
     ]  # fmt: skip
     assert [row[2] for row in shown(())] == [0, 0]

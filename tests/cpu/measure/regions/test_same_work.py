@@ -77,7 +77,7 @@ def test_a_call_whose_node_is_not_known_is_not_the_same() -> None:
 def one_for_one(
     read: int | None, kind: Literal["kernel", "aten"] = "kernel", count: int = 1
 ) -> Grouped:
-    """GELU, and a kernel in its place that reads so many bytes."""
+    """GELU, and a kernel in its place that reads this many bytes."""
     made = CompiledStep(
         id="s0", call=1, kind=kind, name="aten.gelu.default", read_bytes=read, write_bytes=4096
     )

@@ -49,7 +49,7 @@ EVENTS = [
     event("cuda_runtime", "cudaLaunchKernel", 182.0, 2.0, correlation=505, External_id=6),
     event("kernel", "add", 300.0, 7.0, tid=20, correlation=505, External_id=6),
     event("kernel", "lost", 310.0, 1.0, tid=20, correlation=999, External_id=2),
-    # named for the device by the profiler: none of its work
+    # named for the device by the profiler, but not its work
     event("gpu_user_annotation", "tcw#10", 125.0, 80.0, tid=20, External_id=1),
 ]
 

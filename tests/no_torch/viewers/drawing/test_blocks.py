@@ -158,7 +158,7 @@ def test_the_node_pane_of_a_node_and_of_nothing(block: View) -> None:
 
 
 def test_the_time_of_a_group_is_that_of_its_kernel_alone(block_records: list[AnyRecord]) -> None:
-    """Where two runs were compared; a time that several kernels share is none of theirs."""
+    """Where two runs were compared; a time that several kernels share is shown at none of them."""
     timed = Timed(median=0.0001579, spread=0.0000011, runs=100)
     for kernels, said in (
         (("k4",), " time     158 µs  ±1.10 µs, k4 alone"),

@@ -18,7 +18,7 @@ def relu(name: str) -> Node:
 
 
 def test_casts_of_autocast_and_their_product_are_told_apart() -> None:
-    """Equal regions of layers are one row: casts are none of the products'."""
+    """Equal regions of layers are one row: casts are not counted as products."""
     call = Call()
     nodes = []
     for layer in range(2):
