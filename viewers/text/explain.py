@@ -90,7 +90,7 @@ def _both(
     for column in comparison.columns:
         if column.summary.failure is not None:
             lines += [BLANK, *failure_lines(column.recording, column.summary, names, width)]
-    found = findings_of_both(second.summary.findings, first.summary.findings)
+    found = findings_of_both(first.summary.findings, second.summary.findings)
     lines += findings_lines(found, names, width, max(8, height - MARGIN))
     if not found:
         lines += nothing_lines(first.summary)
