@@ -77,8 +77,6 @@ class Navigator:
             self._start_reading()
         elif arrangement == "break":
             self._show_site()
-        elif arrangement == "recompiles":
-            self._compile_of_cause()
         elif arrangement == "fusion":
             self.light_pair()
         elif arrangement == "autograd":
