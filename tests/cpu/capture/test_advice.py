@@ -256,6 +256,31 @@ def test_a_number_that_is_a_size_further_on_cannot_stay_a_tensor(further: str, f
 
 
 @pytest.mark.parametrize(
+    ("lines", "expression"),
+    [
+        (("n = y.max().item()", "if n > 3:", "    y = y + 1"), "y.max().item()"),
+        (("n = y.max().item()", "while n > 3:", "    n -= 1"), "y.max().item()"),
+        (("n = int(y.max())", "z = y if n > 3 else x"), "int(y.max())"),
+        (("elif y.max().item() > 3:",), "y.max().item()"),
+        (("if y.max().item() > y.min().item():", "    y = y + 1"), "y.max().item()"),
+        (("if f(y.max().item()):", "    f(y)"), "y.max().item()"),
+    ],
+)
+def test_a_number_that_decides_is_no_tensor_and_no_symbol(
+    lines: tuple[str, ...], expression: str
+) -> None:
+    """The graph would break at the branch."""
+    column = lines[0].index(expression)
+    item = Broken(
+        type="Unsupported Tensor.item() call", lines=lines,
+        column=column, end_column=column + len(expression),
+    )  # fmt: skip
+    (advice,) = advise(item)
+    assert advice.code == ""
+    assert "select with torch.where" in advice.text or "out of the compiled" in advice.text
+
+
+@pytest.mark.parametrize(
     ("line", "expression", "code", "words"),
     [
         ("return z, float(y), 3", "float(y)", "return z, y, 3", "call float() on the tensor"),
