@@ -162,6 +162,7 @@ class Navigator:
                 self.finding(index)
             case ToCause(index):
                 view.cause = index
+                self._compile_of_cause()
             case ToEffect(index):
                 view.effect = index
                 self.light_effect()
@@ -320,10 +321,16 @@ class Navigator:
         if arrangement == "break":
             self._show_site()
         else:
-            cause = recompiles.cause_of(view)
+            cause = self._compile_of_cause()
             if cause is not None:
-                self.compile(cause.frames[0].compile_id)
                 view.select(cause.place.ref if cause.place else "")
+
+    def _compile_of_cause(self) -> RecompileCause | None:
+        """Look at the first compile of the current cause, which is returned."""
+        cause = recompiles.cause_of(self.view)
+        if cause is not None:
+            self.compile(cause.frames[0].compile_id)
+        return cause
 
     def _open_break(self, target: ToBreak, focus: str) -> None:
         for index, site in enumerate(self.view.summary.breaks):
@@ -461,10 +468,13 @@ class Navigator:
         self.grown()
 
     def grown(self) -> None:
-        """The recording has grown: start at its first compile, once there is one."""
+        """The recording has grown: start at its first compile with a graph, or at the first of
+        all, once there is one."""
         view = self.view
-        if view.compile_id not in view.derived.pieces:
-            view.compile_id = next(iter(view.derived.pieces), "")
+        pieces = view.derived.pieces
+        if view.compile_id not in pieces:
+            with_graph = (one.compile_id for one in pieces.values() if one.ops)
+            view.compile_id = next(with_graph, "") or next(iter(pieces), "")
         if not self.language_chosen:
             view.language = self._first_language()
         if self.arrangement in ("profile", "region") and not view.ref:

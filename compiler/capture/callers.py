@@ -17,6 +17,9 @@ from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
 
+import torch
+from torch.utils import _pytree as pytree
+
 from compiler.capture.code import original, resumes_at
 from compiler.trace.function_names import user_name
 from compiler.trace.records import Location
@@ -37,8 +40,8 @@ class Caller:
     names: tuple[str, ...] = ()
     """Names of the items of `*args`; "" for an item whose name is unknown."""
     made: frozenset[str] = frozenset()
-    """Locals of a frame behind a graph break that are no arguments of the model: what the model
-    computed before it, as far as known."""
+    """Locals that are no arguments of the model, as far as known: what it computed before this
+    frame, behind a graph break or in a function that runs in Python."""
 
     @property
     def function(self) -> str:
@@ -93,7 +96,23 @@ def caller_of(
                 name or (given[index] if index < len(given) else "")
                 for index, name in enumerate(names)
             )
-    return Caller(wrapped or code, keywords, positional, names)
+    made = _computed(f_locals, arguments or {})
+    return Caller(wrapped or code, keywords, positional, names, made)
+
+
+def _computed(f_locals: Mapping[str, Any], arguments: Mapping[str, object]) -> frozenset[str]:
+    """The locals that are tensors of none of the model's arguments; none if these are not known.
+    What an object among them holds is not known, so that any tensor may be from there."""
+    leaves = pytree.tree_leaves(dict(arguments))
+    plain = (torch.Tensor, bool, int, float, complex, str, bytes, torch.dtype, torch.device)
+    if not leaves or not all(leaf is None or isinstance(leaf, plain) for leaf in leaves):
+        return frozenset()
+    passed = {id(leaf) for leaf in leaves}
+    return frozenset(
+        name
+        for name, value in f_locals.items()
+        if type(value) is torch.Tensor and id(value) not in passed
+    )
 
 
 def _wrapped_forward(code: CodeType, f_locals: Mapping[str, Any]) -> CodeType | None:

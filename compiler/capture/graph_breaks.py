@@ -163,6 +163,7 @@ def _record(
     for place in stack:
         recorder.source(place.file)
     code = codes().get(cause.type, "")
+    within = inside(summaries, location)
     record = GraphBreak(
         compile_id=frame.compile_id,
         attempt=recorder.attempt,
@@ -173,13 +174,13 @@ def _record(
         hints=cause.hints,
         location=location,
         stack=stack,
-        inside=inside(summaries, location),
+        inside=within,
         opcode=opcode,
         url=url(code),
         source_line=source_line(location),
         outcome=outcome,
         crossing=values,
-        advice=_advice(recorder, code, parts, location, users),
+        advice=_advice(recorder, parts, location, within is not None, users),
         call=recorder.call,
         reason=first_line(reason),
         then=tuple(part.type for part in parts[1:]),
@@ -190,7 +191,11 @@ def _record(
 
 
 def _advice(
-    recorder: Recorder, code: str, parts: list[Message], location: Location, translators: list[Any]
+    recorder: Recorder,
+    parts: list[Message],
+    location: Location,
+    inside: bool,
+    translators: list[Any],
 ) -> tuple[Advice, ...]:
     cause = parts[0]
     with Safely(recorder, "advice on a graph break"):
@@ -207,6 +212,7 @@ def _advice(
                 then=tuple(part.type for part in parts[1:]),
                 tensors=tensor_locals(translators[-1]) if translators else (),
                 library=not users_own(location.file, recorder.user_root),
+                inside=inside,
             )
         )
     return ()

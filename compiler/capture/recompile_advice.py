@@ -37,7 +37,8 @@ class ChangedValue:
     resumed: bool = False
     """The frame resumes after a graph break."""
     made: bool = False
-    """The value was computed before that break: no argument that the caller could change."""
+    """The model computed the value, before that break or in a function that runs in Python: no
+    argument that the caller could change."""
     sizes: tuple[tuple[str, int], ...] = ()
     """If a size failed: each (argument, dimension) whose size changed."""
     by_chance: bool = False
@@ -95,8 +96,8 @@ def _size(changed: ChangedValue, settings: Settings) -> Advised:
     if {changed.expected, changed.seen} & {"0", "1"}:
         if changed.made:
             return (
-                "Pad the dimension before the graph break: torch compiles sizes 0 and 1 "
-                "separately, and the caller cannot mark what is computed"
+                f"Pad the dimension before {_the_point(changed)}: torch compiles sizes 0 and 1 "
+                "separately, and a mark before the call does not reach what is computed"
             )
         return Advice(
             text="If the code works for any size, do it before the first call; else pad the "
@@ -104,11 +105,11 @@ def _size(changed: ChangedValue, settings: Settings) -> Advised:
             code=f"torch._dynamo.decorators.mark_unbacked({tensor}, {index})",
         )
     if changed.made:
-        return Advice(
-            text=f"Or remove the graph break: {tensor} was made before it, so that the caller "
-            "cannot mark it",
-            code="torch.compile(model, dynamic=True)",
-        )
+        text = f"A mark before the call does not reach {tensor}, which the model computes in Python"
+        if changed.resumed:
+            text = f"Or remove the graph break: {tensor} was made before it, so that the caller "
+            text += "cannot mark it"
+        return Advice(text=text, code="torch.compile(model, dynamic=True)")
     if _MODULE_STATE.search(changed.source):
         return Advice(
             text="Or allocate it once at its maximum size: torch keeps the shapes of "
@@ -163,7 +164,9 @@ def _rank(changed: ChangedValue, settings: Settings) -> Advised:
 
 def _the_point(changed: ChangedValue, call: str = "the call") -> str:
     """Where the value can still be changed."""
-    return "the graph break" if changed.made else call
+    if not changed.made:
+        return call
+    return "the graph break" if changed.resumed else "the function that is compiled"
 
 
 def _stride(changed: ChangedValue, settings: Settings) -> Advised:

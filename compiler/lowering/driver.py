@@ -29,6 +29,7 @@ from compiler.lowering.elements import number
 from compiler.lowering.fake import FakeTensors
 from compiler.lowering.families import load_families
 from compiler.lowering.higher_order import (
+    HIGHER_ORDER,
     functionalized,
     random_value,
     with_effects,
@@ -195,6 +196,8 @@ class _Driver:
 
     def constant(self, node: fx.Node) -> None:
         value = operator.attrgetter(str(node.target))(self.module)
+        if isinstance(value, fx.GraphModule):
+            return  # a part that a higher-order operation runs, which says so
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"{node.target} is a {type(value).__name__}")
         if type(value) is torch.Tensor and value.numel() == 1 and self.is_number(node, value):
@@ -398,6 +401,8 @@ class _Driver:
 
     def higher_order(self, node: fx.Node) -> None:
         name = node.target.name()
+        if name not in HIGHER_ORDER:
+            raise Unsupported(f"no lowering for the higher-order operation {name}")
         value = node.meta.get("val")
         args, kwargs = self.arguments(node)
 
@@ -417,11 +422,9 @@ class _Driver:
             results = functionalized(
                 self.builder, add_call, args, kwargs, value, lambda tensor: known[id(tensor)]
             )
-        elif name in ("run_and_save_rng_state", "run_with_rng_state"):
+        else:
             value = random_value(node)
             results = with_random_state(add_call, name, args, kwargs, value)
-        else:
-            raise Unsupported(f"{name}: higher-order operations run on ATen")
         self.values[node] = results
         if isinstance(results, Tensor):
             self.metas[node] = self.meta(value)

@@ -37,6 +37,11 @@ from compiler.lowering.registry import Unsupported
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.views import piece
 
+HIGHER_ORDER = (
+    "with_effects", "auto_functionalized", "auto_functionalized_v2", "run_and_save_rng_state",
+    "run_with_rng_state",
+)  # fmt: skip
+
 AddCall = Callable[[Operation, Sequence[Any], dict[str, Any], list[Any], bool], tuple[Any, ...]]
 """(operation, arguments, keywords, fake results, whether it returns one tensor) -> its results."""
 
@@ -132,7 +137,7 @@ def random_value(node: fx.Node) -> Any:
 
 def _only_aten(target: Any) -> None:
     if not isinstance(target, torch._ops.OpOverload):
-        raise Unsupported(f"{target}: higher-order operations run on ATen")
+        raise Unsupported(f"no lowering for the higher-order operation {target}")
 
 
 def _copy(builder: Builder, tensor: Tensor | None, metas: Callable[[Tensor], Meta]) -> Any:

@@ -200,7 +200,9 @@ def _crossing(record: GraphBreak, site: BreakSite, after: Piece | None) -> list[
         shown = "   ".join(f"{value.name} {value.kind}".strip() for value in others[:4])
         more = f" and {len(others) - 4} more" if len(others) > 4 else ""
         rows.append(_fact("crosses" if not tensors else "", shown + more, "dim"))
-    if not record.crossing:
+    if site.outcome == "skip-frame":
+        rows.append(_fact("crosses", "nothing: the whole function runs in Python", "dim"))
+    elif not record.crossing:
         rows.append(_fact("crosses", "not recorded", "dim"))
     if site.host_waits:
         scalars = [value.name for value in tensors if value.tensor and not value.tensor.shape]

@@ -13,7 +13,7 @@ from viewers.panes.view import LANGUAGES, View
 from viewers.plain import plain
 from viewers.summary.doing import doing
 from viewers.summary.profile.verdict import in_noise
-from viewers.summary.verdict import means_nothing
+from viewers.summary.verdict import means_nothing, ratio_known
 from viewers.words import number, plural, ratio_text, seconds_text
 
 State = Literal["opening", "running", "waiting", "finished", "incomplete", "failed", "replay"]
@@ -110,16 +110,17 @@ def _counts(view: View) -> list[Span]:
     if speed is not None and means_nothing(speed):
         pass  # the overview says why
     elif speed is not None:
-        spans += _won(speed.speedup, speed.in_noise)
+        spans += _won(speed.speedup, speed.in_noise, speed.noise)
     elif view.derived.profile is not None:
         head = view.derived.profile.head
-        spans += _won(head.speedup, in_noise(head))
+        spans += _won(head.speedup, in_noise(head), head.noise)
     return [*spans, (" ", "dim")] if spans else []
 
 
-def _won(speedup: float, noisy: bool) -> list[Span]:
+def _won(speedup: float, noisy: bool, noise: float) -> list[Span]:
     role: Role = "text" if noisy else "good" if speedup >= 1 else "bad"
-    return [(" " + ratio_text(speedup), role), (" in noise " if noisy else " ", "dim")]
+    ratio = ratio_text(speedup) if noisy else ratio_known(speedup, noise)
+    return [(f" {ratio}", role), (" in noise " if noisy else " ", "dim")]
 
 
 def selection(view: View, width: int) -> list[Row]:

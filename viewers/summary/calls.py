@@ -18,6 +18,7 @@ from viewers.recording import Recording
 from viewers.summary.arguments import arguments_of, short_arguments_of
 from viewers.summary.breaks import Crossings, break_title, crossings_of, host_waits
 from viewers.summary.compile_seconds import compile_seconds
+from viewers.summary.function_names import FunctionNames
 from viewers.summary.place import Place, place_of
 
 
@@ -38,6 +39,7 @@ class Piece:
 
     compile_id: str
     function: str
+    """Its name, with its class where another function has the same name."""
     call: int
     place: Place | None
     resumes_at: int | None
@@ -133,6 +135,7 @@ def _pieces(recording: Recording) -> list[Piece]:
             crossings=crossings_of(record),
             host_waits=host_waits(record),
         )
+    names = FunctionNames(recording)
     starts: dict[str, FrameStart] = {}
     for start in recording.all(FrameStart):
         starts.setdefault(start.compile_id, start)
@@ -142,7 +145,7 @@ def _pieces(recording: Recording) -> list[Piece]:
         pieces.append(
             Piece(
                 compile_id=compile_id,
-                function=start.called,
+                function=names.of(compile_id, start.called),
                 call=start.call,
                 place=place_of(recording, start.wrapped or start.location),
                 resumes_at=start.resumes_at,

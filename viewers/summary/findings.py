@@ -67,13 +67,20 @@ class Finding:
 
 
 def findings_of_both(one: Sequence[Finding], other: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings of two recordings of one model, in the order of the first: what both have once,
-    as the other has it. Two lines may have the same title: two `print()`."""
-    found = {
-        (each.title, (each.place.file, each.place.line) if each.place else None): each
-        for each in (*one, *other)
-    }
-    return tuple(found.values())
+    """The findings of two recordings of one model: those of the first, ranked by its costs, and
+    where they rank in the other those that only the other has. Two lines may have the same title:
+    two `print()`."""
+    both = list(one)
+    known = {_site(finding) for finding in one}
+    for rank, finding in enumerate(other):
+        if _site(finding) not in known:
+            both.insert(rank, finding)
+    return tuple(both)
+
+
+def _site(finding: Finding) -> tuple[str, tuple[str, int] | None]:
+    place = finding.place
+    return finding.title, (place.file, place.line) if place else None
 
 
 def findings_of(

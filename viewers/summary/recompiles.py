@@ -20,6 +20,7 @@ from viewers.recording import Recording
 from viewers.summary.arguments import arguments_of
 from viewers.summary.breaks import ordered_advice
 from viewers.summary.compile_seconds import compile_seconds
+from viewers.summary.function_names import FunctionNames
 from viewers.summary.on_stack import StackNames
 from viewers.summary.place import Place, place_of
 from viewers.words import numbers_text
@@ -133,11 +134,14 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     """
     calls = _Calls(recording)
     names = StackNames(recording)
+    functions = FunctionNames(recording)
     seconds = compile_seconds(recording)
     resumed = {start.compile_id for start in recording.all(FrameStart) if start.resumes_at}
     groups: list[list[RecompiledFrame]] = []
     for record in recording.all(Recompile):
         frame = _frame(recording, record, calls, seconds, names)
+        function = functions.of(frame.compile_id, frame.function)
+        frame = replace(frame, function=function)
         for group in groups:
             follows = frame.compile_id in resumed
             if _same_cause(group[0], frame, follows, calls.takes(frame)):

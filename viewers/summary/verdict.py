@@ -105,6 +105,14 @@ def factor_text(speedup: float, noise: float) -> str:
     return words if noise < USELESS else f"at least {words}"
 
 
+def ratio_known(speedup: float, noise: float) -> str:
+    """`0.84x`; with large noise what is certain of it: `under 0.93x`, `over 1.20x`."""
+    if noise < USELESS:
+        return ratio_text(speedup)
+    certain = ratio_text(speedup * (1 - noise if speedup >= 1 else 1 + noise))
+    return f"{'over' if speedup >= 1 else 'under'} {certain}"
+
+
 def during(doing: str) -> str:
     """`in call 1, capture of 0/0`; `while loading`."""
     first = doing.partition(" ")[0]

@@ -6,21 +6,24 @@ from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, table
 from viewers.summary.engines import Comparison
-from viewers.summary.verdict import MACHINE_BUSY, busy, factor_text
+from viewers.summary.verdict import busy, factor_text
 from viewers.words import NOT_MEASURED, milliseconds_text, percent, plural, ratio_text, seconds_text
+
+_SPEED = "Speed of the two engines"
 
 
 def verdict_line(comparison: Comparison) -> TextLine:
     speed = comparison.speed
     if speed is None:
-        return line("Speed of the two engines ", NOT_MEASURED, hang=2)
+        return line(f"{_SPEED} {NOT_MEASURED}", hang=2)
     sides = (
         f"{speed.first} {milliseconds_text(speed.first_ms)}, "
         f"{speed.second} {milliseconds_text(speed.second_ms)}"
     )
     noise, rounds = f"±{percent(speed.noise)}", plural(speed.rounds, "round")
     if busy(speed):
-        return line((MACHINE_BUSY, "strong"), f": {sides}, {noise} ({rounds})", hang=2)
+        words = f"{_SPEED} {NOT_MEASURED}: the machine is busy"
+        return line((words, "strong"), f": {sides}, {noise} ({rounds})", hang=2)
     if speed.in_noise:
         return line(
             ("No measurable difference", "strong"),

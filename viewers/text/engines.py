@@ -8,6 +8,7 @@ from viewers.kit.table import Cell, table
 from viewers.summary import Summary
 from viewers.summary.engines import Comparison, EngineColumn
 from viewers.summary.numerics import numerics_words
+from viewers.summary.verdict import busy, ratio_known
 from viewers.tables.engines import verdict_line
 from viewers.text.header import counts, title
 from viewers.words import (
@@ -53,8 +54,11 @@ def _row(column: EngineColumn) -> list[Cell]:
     compiled = NOT_MEASURED
     if speed is not None:
         ratio = ratio_text(speed.speedup)
-        role: Role = "dim" if speed.in_noise else "good" if speed.speedup >= 1 else "bad"
-        against = (f"{ratio} in noise" if speed.in_noise else ratio, role)
+        if not speed.in_noise:
+            role: Role = "good" if speed.speedup >= 1 else "bad"
+            against = (ratio_known(speed.speedup, speed.noise), role)
+        elif not busy(speed):
+            against = (f"{ratio} in noise", "dim")
         compiled = seconds_text(speed.compile_seconds)
         if speed.compile_cpu_seconds is not None:
             compiled += f", {seconds_text(speed.compile_cpu_seconds)} CPU"

@@ -11,6 +11,10 @@ from compiler.trace.records import Advice
 TYPE = "Data-dependent branching"
 GUARDED = "Could not guard on data-dependent expression"
 """torch's message if the condition is a number that it captured as a symbol."""
+GENERAL = as_advice(
+    "Keep the decision in the graph: compute both sides and select with torch.where, or let "
+    "torch.cond run one of them"
+)
 
 
 def advise(broken: Broken) -> Advised:
@@ -24,14 +28,14 @@ def advise(broken: Broken) -> Advised:
         )
     if isinstance(statement, ast.If):
         if not _one_question(statement.test):
-            return (*_logical(statement.test), *_general())
+            return (*_logical(statement.test), *GENERAL)
         return _if(statement, broken)
     ternary = _ternary(statement)
     if ternary is not None and statement is not None:
         if not _one_question(ternary.test):
-            return (*_logical(ternary.test), *_general())
+            return (*_logical(ternary.test), *GENERAL)
         return _select_in(statement, ternary)
-    return _general()
+    return GENERAL
 
 
 def _one_question(test: ast.expr) -> bool:
@@ -54,9 +58,9 @@ def _select_in(statement: ast.stmt, ternary: ast.IfExp) -> Advised:
             return selected
 
     if not _selectable(ternary.body) or not _selectable(ternary.orelse):
-        return _general()
+        return GENERAL
     copy = ast.parse(ast.unparse(statement)).body[0]
-    return (_where(ast.unparse(Replace().visit(copy))), *_general())
+    return (_where(ast.unparse(Replace().visit(copy))), *GENERAL)
 
 
 def _if(statement: ast.If, broken: Broken) -> Advised:
@@ -86,7 +90,7 @@ def _if(statement: ast.If, broken: Broken) -> Advised:
     if returned is not None and other is not None:
         code = f"return {_select(statement.test, returned, other)}"
         return (_where(code), *_cond(statement, broken))
-    return _general()
+    return GENERAL
 
 
 def _where(code: str) -> Advice:
@@ -94,13 +98,6 @@ def _where(code: str) -> Advice:
         text="If both sides have the same shape and dtype and no side effects, compute both and"
         " select",
         code=code,
-    )
-
-
-def _general() -> tuple[Advice, ...]:
-    return as_advice(
-        "Keep the decision in the graph: compute both sides and select with torch.where,"
-        " or let torch.cond run one of them"
     )
 
 

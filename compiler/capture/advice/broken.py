@@ -33,6 +33,8 @@ class Broken:
     """(name, dtype) of each local variable that holds a tensor."""
     library: bool = False
     """Whether the line is in torch or an installed package: not for the user to edit."""
+    inside: bool = False
+    """Whether torch reports it inside a call of that line, in torch's or Python's own code."""
 
     @property
     def expression(self) -> str:

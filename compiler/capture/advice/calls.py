@@ -32,7 +32,12 @@ def advise(broken: Broken) -> Advised:
     if "torch.compiler.disable()" in broken.type:
         return _disabled(broken)
     if "`torch._dynamo.graph_break()`" in broken.type:
-        return () if broken.library else "Remove the call: it requests this graph break"
+        if broken.library or broken.inside:
+            return (
+                "Leave it: the library's own code requests this break, and only its authors can"
+                " remove it"
+            )
+        return "Remove the call: it requests this graph break"
     if broken.type == "Attempt to trace generator":
         return (
             "Compile a plain function that exhausts the generator: torch does not compile"

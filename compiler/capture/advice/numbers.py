@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
+from dataclasses import replace
 
+from compiler.capture.advice import branches
 from compiler.capture.advice.advised import Advised
-from compiler.capture.advice.broken import Broken, calls
+from compiler.capture.advice.broken import Broken, calls, parse
 from compiler.edits.kinds import MATH
 from compiler.trace.records import Advice
 
@@ -44,11 +47,60 @@ def advise(broken: Broken) -> Advised:
 
 
 def _number(broken: Broken) -> Advised:
-    """Who writes `int(…)` wants a size or an index; other numbers may as well stay tensors."""
+    """Who writes `int(…)` wants a size or an index; other numbers may as well stay tensors. If the
+    code branches on the number, the graph breaks at the branch on a tensor or a symbol, too."""
+    if _decides(broken):
+        return branches.advise(_with_tensor(broken)) or branches.GENERAL
+    if _decides_later(broken):
+        return branches.GENERAL
     if _is_size(broken):
         return (_SIZE,)
     stay = _stay_tensor(broken)
     return (_SIZE, stay) if broken.expression.startswith("int(") else (stay, _SCALARS)
+
+
+def _decides(broken: Broken) -> bool:
+    """Whether the number is in the condition of an `if`, a `while` or an `a if c else b`."""
+    first = broken.lines[0] if broken.lines else ""
+    if first.lstrip().startswith("elif "):
+        return True
+    column = (broken.column or 0) - (len(first) - len(first.lstrip()))
+    for node in ast.walk(broken.statement or ast.Module([], [])):
+        if isinstance(node, ast.If | ast.While | ast.IfExp):
+            for part in ast.walk(node.test):
+                place = getattr(part, "lineno", 0), getattr(part, "col_offset", 0)
+                if place == (1, column) and isinstance(part, ast.Call):
+                    return True
+    return False
+
+
+def _decides_later(broken: Broken) -> bool:
+    """Whether a following `if` or `while` of the same block has the variable in its condition."""
+    statement = broken.statement
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return isinstance(target, ast.Name) and any(
+        _name(part) == target.id
+        for node in broken.rest
+        if isinstance(node, ast.If | ast.While | ast.IfExp)
+        for part in ast.walk(node.test)
+        if isinstance(part, ast.Name)
+    )
+
+
+def _with_tensor(broken: Broken) -> Broken:
+    """The same statement with a condition on the tensor. Of several numbers, one is left: then
+    nothing is known to work."""
+    code = _stay_tensor(broken).code
+    lines = (code, *_dedented(broken.lines)[1:])
+    statement = parse(lines) if code else None
+    if statement is None or any(call in ast.unparse(statement) for call in COPIES):
+        lines = ()
+    return replace(broken, type=branches.TYPE, lines=lines)
+
+
+def _dedented(lines: Sequence[str]) -> list[str]:
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    return [one[indent:] if not one[:indent].strip() else one for one in lines]
 
 
 _SIZES = ("range", "view", "reshape", "expand", "repeat", "new_zeros", "new_ones", "new_empty")

@@ -34,6 +34,26 @@ def branch_assign(x):
     return h + 1
 
 
+def branch_on_item(x):
+    h = x.relu()
+    if h.mean().item() > 0.5:  # break: h.mean().item()
+        h = h * 0.5
+    return h + 1
+
+
+def branch_on_float(x):
+    h = x.relu()
+    return h + 1 if float(h.sum()) > 0 else h * 2  # break: float(h.sum())
+
+
+def branch_on_item_later(x):
+    h = x.relu()
+    n = h.mean().item()  # break: h.mean().item()
+    if n > 0.5:
+        h = h * 0.5
+    return h + 1
+
+
 def branch_return(x):
     h = x.relu()
     if h.sum():  # break: h.sum()
@@ -292,6 +312,9 @@ KINDS = [
     makes_id,
     branch_clamp,
     branch_assign,
+    branch_on_item,
+    branch_on_float,
+    branch_on_item_later,
     branch_return,
     branch_expression,
     branch_on_and,

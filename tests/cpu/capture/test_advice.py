@@ -219,7 +219,8 @@ def test_a_number_that_is_only_returned_is_made_by_the_caller(call: str) -> None
 def test_a_break_that_a_library_requests_is_not_the_users_to_remove() -> None:
     broken = Broken(type="Call to `torch._dynamo.graph_break()`")
     assert advise(broken)[0].text.startswith("Remove the call")
-    assert advise(replace(broken, library=True)) == ()
+    for theirs in (replace(broken, library=True), replace(broken, inside=True)):
+        assert "Remove" not in advise(theirs)[0].text
 
 
 def test_a_number_that_is_made_an_integer_becomes_a_symbol_first() -> None:
@@ -253,6 +254,31 @@ def test_a_number_that_is_a_size_further_on_cannot_stay_a_tensor(further: str, f
         end_column=22,
     )
     assert len(advise(item)) == fixes
+
+
+@pytest.mark.parametrize(
+    ("lines", "expression"),
+    [
+        (("n = y.max().item()", "if n > 3:", "    y = y + 1"), "y.max().item()"),
+        (("n = y.max().item()", "while n > 3:", "    n -= 1"), "y.max().item()"),
+        (("n = int(y.max())", "z = y if n > 3 else x"), "int(y.max())"),
+        (("elif y.max().item() > 3:",), "y.max().item()"),
+        (("if y.max().item() > y.min().item():", "    y = y + 1"), "y.max().item()"),
+        (("if f(y.max().item()):", "    f(y)"), "y.max().item()"),
+    ],
+)
+def test_a_number_that_decides_is_no_tensor_and_no_symbol(
+    lines: tuple[str, ...], expression: str
+) -> None:
+    """The graph would break at the branch."""
+    column = lines[0].index(expression)
+    item = Broken(
+        type="Unsupported Tensor.item() call", lines=lines,
+        column=column, end_column=column + len(expression),
+    )  # fmt: skip
+    (advice,) = advise(item)
+    assert advice.code == ""
+    assert "select with torch.where" in advice.text or "out of the compiled" in advice.text
 
 
 @pytest.mark.parametrize(

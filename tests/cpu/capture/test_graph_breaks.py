@@ -280,5 +280,18 @@ def test_messages_of_users_may_hold_anything() -> None:
     assert "\x1b[31m[/nope]" in item.context + item.explanation
 
 
+def test_what_torchs_optimizers_request_is_not_the_users_to_remove() -> None:
+    weight = torch.nn.Parameter(torch.ones(3))
+    weight.grad = torch.ones(3)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+
+    def update() -> None:
+        optimizer.step()
+
+    found = compiled(update, ()).recording.all(GraphBreak)
+    assert found
+    assert not any("Remove" in advice.text for item in found for advice in item.advice)
+
+
 def test_the_cache_of_resume_functions_is_as_before() -> None:
     assert ContinueExecutionCache.lookup.__name__ == "lookup"

@@ -257,7 +257,7 @@ def test_every_rule_answers_for_anything_in_one_style(what: str) -> None:
             what, source=source, subject="hidden_states", name="hidden_states",
             expected=expected, seen=seen, index=0, passed=passed,
         )  # fmt: skip
-        for resumed, made in ((False, False), (True, False), (True, True)):
+        for resumed, made in product((False, True), repeat=2):
             given = replace(changed, resumed=resumed, made=made)
             for advice in advise([given], SETTINGS):
                 well_written(advice)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from compiler.trace.records import (
     Decided,
@@ -103,6 +104,24 @@ def test_an_error_is_not_cut_where_there_is_no_room_for_all(both: Recording) -> 
     assert "calls" not in header
     rows = [line for line in lines if line.startswith(("inductor  ", "tcw  "))]
     assert [line.rstrip()[-17:] for line in rows] == ["max error 4.8e-07"] * 2
+
+
+@pytest.mark.parametrize(
+    ("noise", "shown"), [(0.1, "0.70x in noise"), (1.9, "not measured"), (0.0, "0.70x  ")]
+)
+def test_against_eager_no_ratio_is_shown_that_means_nothing(
+    both: Recording, noise: float, shown: str
+) -> None:
+    records = [
+        replace(one, speedup=0.7, noise=noise, in_noise=noise > 0)
+        if isinstance(one, Speed)
+        else one
+        for one in both.records
+    ]
+    lines = to_text(explain(Recording(records), 110, 40, ()), 110).splitlines()
+    rows = [line for line in lines if line.startswith(("inductor  ", "tcw  "))]
+    assert len(rows) == 2
+    assert all(shown in row for row in rows)
 
 
 def test_sections_of_one_engine_are_shown_for_each(both: Recording) -> None:

@@ -173,6 +173,16 @@ def test_what_an_option_asked_for_and_is_missing_comes_first() -> None:
     assert any(one.startswith("note") and "another" in one for one in lines)
 
 
+@pytest.mark.parametrize(
+    ("count", "left"), [(3, ""), (4, "1 more note in"), (5, "2 more notes in")]
+)
+def test_of_many_notes_the_rest_is_counted(count: int, left: str) -> None:
+    notes = [Warned(message=f"note {number}") for number in range(count)]
+    shown = text([*traces.opening(), *notes, *traces.clean()[-4:]])
+    assert left in shown
+    assert ("more note" in shown) == bool(left)
+
+
 def test_a_program_that_ended_itself_shows_what_it_said_last() -> None:
     said = "usage: train.py\ntrain.py: error: --steps is required\n"
     failure = Failure(

@@ -388,4 +388,6 @@ def test_two_lines_with_one_title_stay_two_findings() -> None:
     found = summary(records).findings
     assert len({one.title for one in found}) < len(found) == 2
     assert findings_of_both(found, found) == found
+    assert findings_of_both(found, found[::-1]) == found, "ranked by the costs that are shown"
+    assert findings_of_both(found[1:], found) == found
     assert "2 findings" in report(Recording(records))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from compiler.trace.records import DynamicSize, FrameStart, Guards
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import heading
+from viewers.summary.function_names import FunctionNames
 from viewers.summary.guards import Condition, GuardGroups, guard_groups
 from viewers.tables.guards import (
     GuardRow,
@@ -45,7 +46,8 @@ def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[T
         cost = f", one cold check {check_words(record.check_us)}"
     starts = view.recording.all(FrameStart)
     wrapped = (one.called for one in starts if one.compile_id == record.compile_id and one.wrapped)
-    function = next(wrapped, record.function)
+    names = FunctionNames(view.recording)
+    function = names.of(record.compile_id, next(wrapped, record.function))
     lines = [
         heading(
             f"guards {record.compile_id} {function}".rstrip(), plural(record.count, "guard") + cost

@@ -6,6 +6,7 @@ from msgspec import structs
 from compiler.trace import refs
 from compiler.trace.records import Speed
 from tests.block_capture import FILE
+from tests.block_trace import block_trace
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.panes import chrome
 from viewers.panes.view import View
@@ -60,3 +61,20 @@ def test_a_ratio_that_means_nothing_is_not_in_the_header(block: View) -> None:
     assert "1.06x in noise" in header()
     assert "1.06x" not in header(noise=0.64)
     assert "1.06x" not in header(compiled_again=3)
+
+
+@pytest.mark.parametrize(
+    ("speedup", "noise", "shown"),
+    [(0.34, 0.10, "0.34x"), (0.34, 1.76, "under 0.94x"), (3.0, 0.6, "over 1.20x")],
+)
+def test_of_a_ratio_with_much_noise_what_is_certain_is_shown(
+    speedup: float, noise: float, shown: str
+) -> None:
+    """As the verdict has it: `At least 1.07x slower`."""
+    records = [
+        structs.replace(one, speedup=speedup, noise=noise, in_noise=False)
+        if isinstance(one, Speed)
+        else one
+        for one in block_trace()
+    ]
+    assert f"  {shown} " in words(chrome.header(view_of(records), "replay", 120))

@@ -3,11 +3,22 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from compiler.trace.records import AnyRecord, CallEnd, EagerFallback, FailedGuard, Recompile
+from compiler.trace.records import (
+    AnyRecord,
+    CallEnd,
+    EagerFallback,
+    FailedGuard,
+    FrameEnd,
+    FrameStart,
+    Graph,
+    Recompile,
+)
 from tests.no_torch import traces
 from tests.no_torch.viewers.panes.conftest import view_of
 from viewers.navigator import Navigator
 from viewers.panes import cache, findings, recompiles
+from viewers.panes.rows import Row
+from viewers.panes.targets import ToCause
 
 
 def test_values_are_never_cut_only_names(block_records: list[AnyRecord]) -> None:
@@ -72,3 +83,32 @@ def test_the_breaks_are_shown_at_their_line(block_records: list[AnyRecord]) -> N
     (site, *_) = navigator.view.summary.breaks
     assert navigator.view.ref == site.place.ref
     assert navigator.view.compile_id == site.compile_ids[0]
+
+
+def test_what_is_shown_beside_a_cause_is_of_its_compile(block_records: list[AnyRecord]) -> None:
+    navigator = Navigator(view_of(block_records))
+    navigator.go("recompiles")
+    for cause, row in zip(navigator.view.summary.recompiles, _causes(navigator), strict=True):
+        navigator.moved(row)
+        assert navigator.view.compile_id == cause.frames[0].compile_id
+
+
+def _causes(navigator: Navigator) -> list[Row]:
+    rows = recompiles.causes(navigator.view, 80).rows
+    return [row for row in rows if isinstance(row.at, ToCause)]
+
+
+def test_a_recording_opens_at_its_first_graph(block_records: list[AnyRecord]) -> None:
+    """A function that torch left to Python has nothing to show in any pane."""
+    skipped = [*traces.frame(compile_id="0/0")]
+    frames = [one for one in skipped if isinstance(one, FrameStart)]
+    later = [_later(one) for one in block_records]
+    navigator = Navigator(view_of([*later[:1], *frames, *later[1:]], compile_id=""))
+    navigator.grown()
+    assert navigator.view.compile_id == "7/0"
+
+
+def _later(record: AnyRecord) -> AnyRecord:
+    if isinstance(record, FrameStart | Graph | FrameEnd) and record.compile_id == "0/0":
+        return msgspec.structs.replace(record, compile_id="7/0")
+    return record
