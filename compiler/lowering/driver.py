@@ -66,6 +66,11 @@ _PHYSICAL = {
 """Views that differ from their memory by a flag bit of the tensor, mapped to operations that
 materialise them: our loops and views have no such bit."""
 
+_HIGHER_ORDER = {
+    "with_effects", "auto_functionalized", "auto_functionalized_v2", "run_and_save_rng_state",
+    "run_with_rng_state",
+}  # fmt: skip
+"""Higher-order operations that become calls of the operation they wrap."""
 _ON_STORAGE = ("aten.set_.", "aten.resize_", "aten._resize_output_", "aten.as_strided_scatter.")
 """They modify the tensor object itself, or count from the start of its storage."""
 
@@ -195,6 +200,8 @@ class _Driver:
 
     def constant(self, node: fx.Node) -> None:
         value = operator.attrgetter(str(node.target))(self.module)
+        if isinstance(value, fx.GraphModule):
+            return  # for a higher-order operation, which says what it is
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"{node.target} is a {type(value).__name__}")
         if type(value) is torch.Tensor and value.numel() == 1 and self.is_number(node, value):
@@ -399,6 +406,8 @@ class _Driver:
     def higher_order(self, node: fx.Node) -> None:
         name = node.target.name()
         value = node.meta.get("val")
+        if name not in _HIGHER_ORDER:
+            raise Unsupported(f"{name}: higher-order operations run on ATen")
         args, kwargs = self.arguments(node)
 
         def add_call(
@@ -417,11 +426,9 @@ class _Driver:
             results = functionalized(
                 self.builder, add_call, args, kwargs, value, lambda tensor: known[id(tensor)]
             )
-        elif name in ("run_and_save_rng_state", "run_with_rng_state"):
+        else:
             value = random_value(node)
             results = with_random_state(add_call, name, args, kwargs, value)
-        else:
-            raise Unsupported(f"{name}: higher-order operations run on ATen")
         self.values[node] = results
         if isinstance(results, Tensor):
             self.metas[node] = self.meta(value)

@@ -21,7 +21,7 @@ from viewers.text.header import counts, header, names_of, title
 from viewers.text.sections import OF_BOTH, SectionView, section
 from viewers.text.sections.collectives import counted
 from viewers.text.sections.fusion import fusion_line
-from viewers.words import NOT_IN_LOG, bytes_text, listed, number, plural, seconds_text
+from viewers.words import NOT_IN_LOG, bytes_text, listed, plural, seconds_text
 
 MARGIN = 12
 """Screen lines not available for findings: title, verdict, counts, evidence, footer."""
@@ -205,9 +205,8 @@ def warning_lines(summary: Summary) -> list[TextLine]:
     messages = list(dict.fromkeys([*said, *others]))
     lines = [line(("note     ", "dim"), message, hang=9) for message in messages[:3]]
     if len(messages) > 3:
-        lines.append(
-            line((f"         … {number(len(messages) - 3)} more notes in the trace", "dim"))
-        )
+        rest = plural(len(messages) - 3, "more note")
+        lines.append(line((f"         … {rest} in the trace", "dim")))
     return lines
 
 
