@@ -76,6 +76,8 @@ def is_view(node: Node) -> bool:
 
 def kernel_label(kernel: Kernel) -> str:
     """A kernel's label in viewers; its name if no operation was recorded."""
+    if kernel.language == "aten":
+        return operation_label(kernel.label, "backward" in kernel.graph) or kernel.name
     return short_label(kernel.label, "backward" in kernel.graph) or kernel.name
 
 
@@ -92,6 +94,12 @@ def binary_words(binary: KernelBinary) -> list[str]:
     if binary.resident_warps is not None and binary.most_warps:
         words.append(f"{binary.resident_warps / binary.most_warps:.0%} occupancy")
     return words
+
+
+def operation_label(label: str, backward: bool = False) -> str:
+    """The short label of one operation of a library: a view keeps its name, for it copies nothing,
+    while generated code that computes no more than a view is a copy."""
+    return label.strip("_").replace("_", " ") if label in VIEWS else short_label(label, backward)
 
 
 @lru_cache(maxsize=4096)

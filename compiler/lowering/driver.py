@@ -401,9 +401,9 @@ class _Driver:
 
     def higher_order(self, node: fx.Node) -> None:
         name = node.target.name()
+        value = node.meta.get("val")
         if name not in HIGHER_ORDER:
             raise Unsupported(f"no lowering for the higher-order operation {name}")
-        value = node.meta.get("val")
         args, kwargs = self.arguments(node)
 
         def add_call(

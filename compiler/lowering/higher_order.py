@@ -41,6 +41,7 @@ HIGHER_ORDER = (
     "with_effects", "auto_functionalized", "auto_functionalized_v2", "run_and_save_rng_state",
     "run_with_rng_state",
 )  # fmt: skip
+"""They become calls of the operation they wrap."""
 
 AddCall = Callable[[Operation, Sequence[Any], dict[str, Any], list[Any], bool], tuple[Any, ...]]
 """(operation, arguments, keywords, fake results, whether it returns one tensor) -> its results."""

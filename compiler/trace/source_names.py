@@ -27,6 +27,7 @@ _MODULE_FIELDS = "_modules|_parameters|_buffers|__dict__"
 _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"G\['__builtins_dict___\d+'\]\['(\w+)'\]"), r"\1"),
     (re.compile(r"[LG]\['([^']+)'\]"), r"\1"),
+    (re.compile(r"__import__\('([\w.]+)'\)"), r"\1"),
     (re.compile(rf"\.(?:{_MODULE_FIELDS})\['(\d+)'\]"), r"[\1]"),
     (re.compile(rf"\.(?:{_MODULE_FIELDS})\['([^'.]+)'\]"), r".\1"),
     (re.compile(r"\.(size|stride)\(\)\[(-?\d+)\]"), r".\1(\2)"),

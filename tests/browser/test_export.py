@@ -296,6 +296,18 @@ async def test_a_class_predicts_with_the_mouse(
         await quiet(page)
 
 
+async def test_one_question_is_one_fusion(program: str, tmp_path: Path, first_screens: str) -> None:
+    start = first_screens.index('"puzzles":') + len('"puzzles":')
+    puzzles, end = json.JSONDecoder().raw_decode(first_screens, start)
+    one = f"{first_screens[:start]}{json.dumps(puzzles[:1])}{first_screens[end:]}"
+    file = tmp_path / "run.html"
+    file.write_text(one)
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        said = await page.evaluate("document.getElementById('replay').textContent")
+        assert said.endswith("predict 1 fusion")
+
+
 async def test_a_class_predicts(program: str, tmp_path: Path, first_screens: str) -> None:
     file = tmp_path / "run.html"
     file.write_text(first_screens)

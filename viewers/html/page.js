@@ -500,7 +500,7 @@
     byId("replay").append(make("span", "", "replay "), slider);
   }
   if (puzzles.length) {
-    const button = make("button", "", "predict " + puzzles.length + " fusions");
+    const button = make("button", "", "predict " + puzzles.length + (puzzles.length === 1 ? " fusion" : " fusions"));
     button.addEventListener("click", predict);
     byId("replay").append(button);
   }

@@ -141,7 +141,7 @@ def became(view: View, width: int) -> Content:
     pair = chosen_pair(view)
     groups = [g for g in view.recording.all(FusionGroups) if pair and g.graph == pair.graph]
     if pair is None or not groups or view.hidden:
-        why = "the final groups were not recorded"
+        why = "no pair to show" if pair is None else "the final groups were not recorded"
         if view.hidden:
             why = "hidden until you choose"
         elif view.live or view.playhead:

@@ -16,7 +16,7 @@ from viewers.kit.figures import TimeUnit, unit_of
 from viewers.kit.lines import TextLine
 from viewers.kit.spans import Line, Role, text
 from viewers.kit.table import Cell, table
-from viewers.labels import short_label, short_target
+from viewers.labels import operation_label, short_target
 from viewers.panes import profiled
 from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToKernel
@@ -100,7 +100,7 @@ def _lines(
 def _operation(profile: Profile, group: list[EagerOperation], unit: TimeUnit) -> list[Cell]:
     first = group[0]
     target = short_target(first.operation)
-    name = (short_label(target) or target) + (f" ×{len(group)}" if len(group) > 1 else "")
+    name = (operation_label(target) or target) + (f" ×{len(group)}" if len(group) > 1 else "")
     line = str(first.location.line) if first.location is not None else ""
     return [(line, "faint"), name, *work_cells(work_of(profile.index, group), unit)]
 

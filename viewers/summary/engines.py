@@ -5,11 +5,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.trace.matching import base_graph, is_predicted
-from compiler.trace.records import EngineSpeed, Kernel, MemoryPlan
+from compiler.trace.matching import base_graph
+from compiler.trace.records import EngineSpeed, Kernel
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.kernels import loop_nests
+from viewers.summary.memory import highest_peak, peaks
 
 STAGES = (
     "capture", "autograd", "fx passes", "lowering", "fusion", "memory", "codegen", "build", "other",
@@ -99,7 +100,6 @@ def compare(recording: Recording) -> Comparison | None:
 
 def _column(engine: str, recording: Recording) -> EngineColumn:
     kernels = recording.kernels.values()
-    plans = [one.peak_bytes for one in recording.all(MemoryPlan) if not is_predicted(one.graph)]
     return EngineColumn(
         engine=engine,
         recording=recording,
@@ -107,7 +107,7 @@ def _column(engine: str, recording: Recording) -> EngineColumn:
         loop_nests=loop_nests(recording.kernels.values()),
         calls=sum(kernel.language == "aten" for kernel in kernels),
         functions=sum(kernel.generated for kernel in kernels),
-        peak_bytes=None if None in plans else max((one or 0 for one in plans), default=None),
+        peak_bytes=highest_peak(recording),
     )
 
 
@@ -137,15 +137,14 @@ def _graphs(first: EngineColumn, second: EngineColumn) -> tuple[GraphPair, ...]:
 
 def _by_graph(recording: Recording) -> dict[str, tuple[float | None, float | None, float | None]]:
     """Graph -> (loop nests, library calls, peak bytes)."""
-    plans = [one for one in recording.all(MemoryPlan) if not is_predicted(one.graph)]
-    peaks = {base_graph(one.graph): one.peak_bytes for one in plans}
+    planned = peaks(recording)
     kernels: dict[str, list[Kernel]] = {}
     for kernel in recording.kernels.values():
         kernels.setdefault(base_graph(kernel.graph), []).append(kernel)
     calls = {name: sum(one.language == "aten" for one in its) for name, its in kernels.items()}
     return {
-        name: (loop_nests(kernels.get(name, ())), calls.get(name), peaks.get(name))
-        for name in dict.fromkeys([*kernels, *peaks])
+        name: (loop_nests(kernels.get(name, ())), calls.get(name), planned.get(name))
+        for name in dict.fromkeys([*kernels, *planned])
     }
 
 

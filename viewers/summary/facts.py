@@ -34,6 +34,7 @@ from viewers.recording import Recording
 from viewers.summary import Place, Summary
 from viewers.summary.fused import named_together
 from viewers.summary.kernels import loop_nests
+from viewers.summary.memory import highest_peak
 from viewers.words import NOT_IN_LOG, listed, plural
 
 FactUnit = Literal["count", "bytes", "seconds", "instructions", "error"]
@@ -84,7 +85,7 @@ def numbers(recording: Recording, summary: Summary) -> tuple[Numbered, ...]:
         Numbered("kernels", held("kernels", summary.kernels.count)),
         Numbered("bytes moved", moved_bytes(recording), "bytes"),
         Numbered("saved for backward", _saved(recording), "bytes"),
-        Numbered("memory peak", _peak(recording), "bytes"),
+        Numbered("memory peak", highest_peak(recording), "bytes"),
         Numbered("max error", _error(summary.numerics), "error"),
         Numbered(
             "compile CPU", summary.speed.compile_cpu_seconds if summary.speed else None, "seconds"
@@ -328,8 +329,3 @@ def _error(numerics: Numerics | None) -> float | None:
 def _saved(recording: Recording) -> int | None:
     sizes = [one.saved_bytes for one in recording.all(Partition)]
     return None if None in sizes or not sizes else sum(size or 0 for size in sizes)
-
-
-def _peak(recording: Recording) -> int | None:
-    peaks = [plan.peak_bytes for plan in recording.all(MemoryPlan) if not is_predicted(plan.graph)]
-    return None if None in peaks or not peaks else max(peak or 0 for peak in peaks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from compiler.trace.matching import base_graph, is_predicted
 from compiler.trace.records import Buffer, MemoryPlan, Partition, SavedValue
 from viewers.recording import Recording
 from viewers.words import bytes_text, plural
@@ -59,6 +60,26 @@ def memory_summary(recording: Recording) -> MemorySummary:
         for plan in recording.all(MemoryPlan)
     )
     return MemorySummary(graphs=graphs, partitions=tuple(recording.all(Partition)))
+
+
+def peaks(recording: Recording) -> dict[str, int | None]:
+    """Graph -> its peak in bytes; None if that is unknown, as of a graph that was not planned
+    because it runs on ATen. Without predicted graphs."""
+    kernels = recording.kernels.values()
+    generated = {one.graph for one in kernels if one.generated}
+    on_aten = dict.fromkeys(one.graph for one in kernels if one.graph not in generated)
+    planned = {one.graph: one.peak_bytes for one in recording.all(MemoryPlan)}
+    return {
+        base_graph(graph): peak
+        for graph, peak in {**on_aten, **planned}.items()
+        if not is_predicted(graph)
+    }
+
+
+def highest_peak(recording: Recording) -> int | None:
+    """The highest peak of the graphs, in bytes; None if one is unknown, or there are none."""
+    of_each = peaks(recording).values()
+    return None if None in of_each else max((one or 0 for one in of_each), default=None)
 
 
 def reuse_of(plan: MemoryPlan) -> ReuseSavings:

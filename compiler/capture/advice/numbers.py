@@ -53,8 +53,10 @@ def _number(broken: Broken) -> Advised:
         return branches.advise(_with_tensor(broken)) or branches.GENERAL
     if _decides_later(broken):
         return branches.GENERAL
-    if _is_size(broken):
+    if _is_size(broken) or _is_argument(broken, ("int", *_SIZES)):
         return (_SIZE,)
+    if _is_argument(broken, ("float", "bool")):
+        return Advice(text="Let torch capture the number as a symbol", code=_SCALARS.code)
     stay = _stay_tensor(broken)
     return (_SIZE, stay) if broken.expression.startswith("int(") else (stay, _SCALARS)
 
@@ -122,6 +124,26 @@ def _is_size(broken: Broken) -> bool:
         if any(_name(size) == target.id for size in sizes):
             return True
     return False
+
+
+def _is_argument(broken: Broken, functions: Sequence[str]) -> bool:
+    """Whether the statement gives the number, or what it makes of it, to one of these functions:
+    a tensor in its place breaks the graph again."""
+    try:
+        number = ast.unparse(ast.parse(broken.expression, mode="eval"))
+    except (SyntaxError, ValueError):
+        return False
+    given = (
+        argument
+        for call in (ast.walk(broken.statement) if broken.statement is not None else ())
+        if isinstance(call, ast.Call) and _name(call.func) in functions
+        for argument in call.args
+    )
+    return any(
+        isinstance(part, ast.expr) and ast.unparse(part) == number
+        for argument in given
+        for part in ast.walk(argument)
+    )
 
 
 def _name(node: ast.expr | None) -> str:

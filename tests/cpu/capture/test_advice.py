@@ -282,6 +282,24 @@ def test_a_number_that_decides_is_no_tensor_and_no_symbol(
 
 
 @pytest.mark.parametrize(
+    ("line", "first"),
+    [
+        ("n = int(x.max().item() * 2) + 1", "sizes and indices have to be numbers"),
+        ("y = y.view(x.max().item(), -1)", "sizes and indices have to be numbers"),
+        ("n = float(x.max().item()) + 1", "Let torch capture the number as a symbol"),
+        ("y = y * x.max().item()", "If it is only combined with tensors"),
+    ],
+)
+def test_a_number_that_a_call_needs_is_not_replaced_by_a_tensor(line: str, first: str) -> None:
+    """`int(x.max() * 2)` breaks the graph as `int(x.max().item() * 2)` does."""
+    column = line.index("x.max()")
+    item = Broken(
+        type="Unsupported Tensor.item() call", lines=(line,), column=column, end_column=column + 14
+    )
+    assert first in advise(item)[0].text
+
+
+@pytest.mark.parametrize(
     ("line", "expression", "code", "words"),
     [
         ("return z, float(y), 3", "float(y)", "return z, y, 3", "call float() on the tensor"),

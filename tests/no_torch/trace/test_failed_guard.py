@@ -171,6 +171,7 @@ NAMES = {
     "L['self'].__dict__['scale']": "self.scale",
     "G['__builtins_dict___12']['len']": "len",
     "G['__import_torch_dot_nn_dot_functional'].relu": "torch.nn.functional.relu",
+    "__import__('torch').utils._pytree.SUPPORTED_NODES": "torch.utils._pytree.SUPPORTED_NODES",
     "L['x'].size()[1]": "x.size(1)",
     "L['batch']['ids']": "batch['ids']",
     "list(dict.keys(L['d']))[0]": "list(d.keys())[0]",

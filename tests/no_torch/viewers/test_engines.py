@@ -21,7 +21,9 @@ from tests.conftest import Golden
 from tests.no_torch.both_engines import both_engines_trace
 from viewers.json_report import report
 from viewers.recording import Recording
+from viewers.summary import summarise
 from viewers.summary.engines import compare
+from viewers.summary.facts import numbers
 from viewers.text.explain import explain
 from viewers.text.lines import to_text
 
@@ -85,6 +87,16 @@ def test_figures(both: Recording) -> None:
     assert sorted(kernels) == sorted(
         k.id for k in found.first.recording.kernels.values() if not k.predicted
     )
+
+
+def test_the_peak_is_unknown_if_a_graph_runs_on_aten() -> None:
+    call = Kernel(id="k99", name="aten.sin", label="sin", graph="3/0/forward", language="aten")
+    found = compare(Recording([*both_engines_trace(), call]))
+    assert found is not None
+    assert found.second.peak_bytes is None
+    assert found.first.peak_bytes is not None
+    alone = Recording([*block_trace(), call])
+    assert {one.name: one.value for one in numbers(alone, summarise(alone))}["memory peak"] is None
 
 
 def places(kernel: Kernel) -> list[tuple[str, int]]:

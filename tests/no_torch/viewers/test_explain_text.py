@@ -191,3 +191,10 @@ def test_a_program_that_ended_itself_shows_what_it_said_last() -> None:
     printed = Output(stream="stderr", text=said)
     records = [*traces.opening(), printed, failure, traces.end("exited")]
     assert "stderr  train.py: error: --steps is required" in text(records)
+
+
+@pytest.mark.parametrize(("count", "words"), [(4, "1 more note in"), (5, "2 more notes in")])
+def test_notes_that_are_left_out_are_counted(count: int, words: str) -> None:
+    notes = [Warned(message=f"note {number}") for number in range(count)]
+    records = [*traces.opening(), *notes, *traces.clean()[-4:]]
+    assert f"… {words} the trace" in to_text(explain(Recording(records)), 100)

@@ -163,6 +163,8 @@ def test_of_a_recompile_what_differs() -> None:
     assert "dynamic    x.size(0) (s7, at least 2)" in shown
     assert "11 conditions as in 0/0" in shown
     assert "step" not in shown
+    no_kinds = text(record(*GUARDS), record(GUARDS[0], compile_id="0/1")).split("guards 0/1")[1]
+    assert no_kinds.splitlines()[-1].strip() == "1 condition as in 0/0"
 
 
 def test_the_check_is_timed_in_microseconds() -> None:

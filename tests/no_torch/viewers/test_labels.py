@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from compiler.trace.records import Kernel
 from viewers.labels import kernel_label, short_label
@@ -64,3 +65,13 @@ def test_a_short_label_is_short_and_says_something(names: list[str], backward: b
     short = short_label(", ".join(names), backward)
     assert len(short.replace(" …", ",").split(",")) <= 2 or "…" in short
     assert bool(short) == any(name.strip("_ ") for name in names)
+
+
+def test_a_view_by_a_library_is_no_copy() -> None:
+    called = Kernel(
+        id="k1", name="aten.permute.default", label="permute", graph="0/0", language="aten"
+    )
+    assert kernel_label(called) == "permute"
+    assert kernel_label(structs.replace(called, label="split_with_sizes")) == "split with sizes"
+    assert kernel_label(structs.replace(called, label="clone")) == "copy"
+    assert kernel_label(structs.replace(called, language="cpp")) == "copy"

@@ -67,8 +67,9 @@ def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[T
         lines += _all(view, groups)
     elif before is not None:
         rest = sum(len(group.guards) for group in groups.kinds)
-        what = f"{plural(same, 'condition')} as in {before.compile_id}"
-        lines.append(line((f"  {what}, and {plural(rest, 'guard')} by kind", "dim")))
+        what = [f"{plural(same, 'condition')} as in {before.compile_id}"]
+        what += [f"{plural(rest, 'guard')} by kind"] if rest else []
+        lines.append(line((f"  {', and '.join(what)}", "dim")))
     elif groups.kinds:
         lines.append(line("  and guards that hold unless code or modules change:"))
         lines += kinds_lines(groups.kinds, view.width, 2)

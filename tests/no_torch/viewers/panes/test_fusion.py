@@ -8,6 +8,7 @@ from compiler.trace.provenance import Provenance
 from compiler.trace.records import (
     AnyRecord,
     Decided,
+    FusionRound,
     Kernel,
     NestLoops,
     Resumed,
@@ -84,6 +85,11 @@ def one_nest() -> list[AnyRecord]:
         kernel, nests=(NestLoops(nodes=kernel.nodes, lines=nested(parts, shared=1)),)
     )
     return records
+
+
+def test_without_a_pair_nothing_became_of_it(block: View) -> None:
+    alone = [one for one in block.recording.records if not isinstance(one, (Decided, FusionRound))]
+    assert "no pair to show" in texts(pair_loops.became(view_of(alone), 60).rows)
 
 
 def softmax_became(view: View) -> list[Row]:
