@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 from compiler.control.hooks import Hook, patch, resolve
-from compiler.engine.direct_calls import is_direct, provides_for_nothing
+from compiler.engine.direct_calls import direct_call, provides_for_nothing
 
 _MODULE = "torch._functorch._aot_autograd.runtime_wrappers"
 _METADATA = "torch._functorch._aot_autograd.schemas:ViewAndMutationMeta"
@@ -75,8 +75,9 @@ def short_autograd_functions() -> Iterator[None]:
     def post_compile(
         self: Any, compiled_fn: Callable[..., Any], aot_config: Any, *, runtime_metadata: Any
     ) -> Any:
-        if is_direct(self, compiled_fn, runtime_metadata):
-            return compiled_fn
+        direct = direct_call(self, compiled_fn, runtime_metadata)
+        if direct is not None:
+            return direct
         function = getattr(compiled_fn, "__self__", None)
         if isinstance(function, type) and _is_plain(function, runtime_metadata):
             _shorten(function, runtime_metadata, disable_amp=self.disable_amp)

@@ -28,22 +28,32 @@ _ABSENT_IN_INFERENCE = (
     "mutated_graph_handled_indices_seen_by_autograd",
 )
 
+_TOKENS = "EffectTokensWrapper.post_compile.<locals>.inner_fn"
+"""What torch 2.11 puts around graphs without tokens, too."""
+
 
 def provides_for_nothing(metadata: Any) -> bool:
     """Whether torch has nothing to do before and after a call of the graph."""
     return not any(getattr(metadata, name, None) for name in _ABSENT)
 
 
-def is_direct(wrapper: Any, function: Callable[..., Any], metadata: Any) -> bool:
-    """Whether an inference graph is one C++ function, without an ATen call that could read the
-    state of autograd or autocast."""
-    return (
-        not wrapper.trace_joint
-        and not wrapper.disable_amp
-        and isinstance(function, partial)
-        and isinstance(function.func, BuiltinFunctionType)
-        and provides_for_nothing(metadata)
-        and not any(getattr(metadata, name, None) for name in _ABSENT_IN_INFERENCE)
-        and getattr(metadata, "grad_enabled_mutation", None) is None
-        and not torch._functorch.config.debug_assert
-    )
+def direct_call(
+    wrapper: Any, function: Callable[..., Any], metadata: Any
+) -> Callable[..., Any] | None:
+    """The C++ function that an inference graph is, if it needs no wrapper: it makes no ATen call
+    that could read the state of autograd or autocast."""
+    if (
+        wrapper.trace_joint
+        or wrapper.disable_amp
+        or not provides_for_nothing(metadata)
+        or any(getattr(metadata, name, None) for name in _ABSENT_IN_INFERENCE)
+        or getattr(metadata, "grad_enabled_mutation", None) is not None
+        or torch._functorch.config.debug_assert
+    ):
+        return None
+    code = getattr(function, "__code__", None)
+    if code is not None and code.co_qualname == _TOKENS:
+        function = getattr(function, "__wrapped__", function)
+    if isinstance(function, partial) and isinstance(function.func, BuiltinFunctionType):
+        return function
+    return None

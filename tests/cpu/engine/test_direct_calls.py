@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import wraps
 from types import FrameType
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
+from torch._functorch._aot_autograd import runtime_wrappers
 from torch.utils._pytree import tree_leaves
 
 from compiler.engine import autograd_function
@@ -59,6 +61,23 @@ def overlapping(x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
 def test_new_tensors_are_returned_directly(function: Callable[..., Any], grad: bool) -> None:
     with torch.set_grad_enabled(grad):
         assert not wrapped(function, torch.randn(5, 7), torch.randn(5, 7))
+
+
+class EffectTokensWrapper:
+    """Torch 2.11's, for a graph without tokens."""
+
+    def post_compile(self, compiled_fn: Any, *_: Any, **keywords: Any) -> Any:
+        @wraps(compiled_fn)
+        def inner_fn(args: list[Any]) -> Any:
+            return compiled_fn(args)
+
+        return inner_fn
+
+
+def test_no_tokens_are_no_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = runtime_wrappers.EffectTokensWrapper
+    monkeypatch.setattr(owner, "post_compile", EffectTokensWrapper.post_compile)
+    assert not wrapped(new, torch.randn(5, 7), torch.randn(5, 7))
 
 
 def test_results_share_memory_as_in_eager() -> None:
