@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from types import BuiltinFunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import torch
@@ -28,8 +28,11 @@ _ABSENT_IN_INFERENCE = (
     "mutated_graph_handled_indices_seen_by_autograd",
 )
 
-_TOKENS = "EffectTokensWrapper.post_compile.<locals>.inner_fn"
-"""What torch 2.11 puts around graphs without tokens, too."""
+_IDLE = (
+    "EffectTokensWrapper.post_compile.<locals>.inner_fn",
+    "FunctionalizedRngRuntimeWrapper.post_compile.<locals>.wrapper",
+)
+"""What torch 2.11 puts around graphs without tokens and random states, too."""
 
 
 def provides_for_nothing(metadata: Any) -> bool:
@@ -51,9 +54,8 @@ def direct_call(
         or torch._functorch.config.debug_assert
     ):
         return None
-    code = getattr(function, "__code__", None)
-    if code is not None and code.co_qualname == _TOKENS:
-        function = getattr(function, "__wrapped__", function)
+    while isinstance(function, FunctionType) and function.__code__.co_qualname in _IDLE:
+        function = function.__wrapped__  # type: ignore[attr-defined]
     if isinstance(function, partial) and isinstance(function.func, BuiltinFunctionType):
         return function
     return None

@@ -74,9 +74,21 @@ class EffectTokensWrapper:
         return inner_fn
 
 
-def test_no_tokens_are_no_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
-    owner = runtime_wrappers.EffectTokensWrapper
-    monkeypatch.setattr(owner, "post_compile", EffectTokensWrapper.post_compile)
+class FunctionalizedRngRuntimeWrapper:
+    """Torch 2.11's, for a graph without random states."""
+
+    def post_compile(self, compiled_fn: Any, *_: Any, **keywords: Any) -> Any:
+        @wraps(compiled_fn)
+        def wrapper(args: list[Any]) -> Any:
+            return compiled_fn(args)
+
+        return wrapper
+
+
+def test_idle_wrappers_are_no_wrapper(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stand_in in (EffectTokensWrapper, FunctionalizedRngRuntimeWrapper):
+        owner = getattr(runtime_wrappers, stand_in.__name__)
+        monkeypatch.setattr(owner, "post_compile", stand_in.post_compile)
     assert not wrapped(new, torch.randn(5, 7), torch.randn(5, 7))
 
 
