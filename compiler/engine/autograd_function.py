@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 from compiler.control.hooks import Hook, patch, resolve
+from compiler.engine.direct_calls import direct_call, provides_for_nothing
 
 _MODULE = "torch._functorch._aot_autograd.runtime_wrappers"
 _METADATA = "torch._functorch._aot_autograd.schemas:ViewAndMutationMeta"
@@ -34,6 +35,7 @@ HOOK = Hook(
     needs=(
         # first: the other modules import each other in a circle that only this one opens
         "torch._dynamo:reset",
+        f"{_MODULE}:RuntimeWrapper(trace_joint, disable_amp)",
         f"{_MODULE}:RuntimeWrapper.post_compile(compiled_fn, aot_config, runtime_metadata)",
         f"{_MODULE}:AOTDispatchAutograd.process_runtime_tangent(x, meta)",
         f"{_MODULE}:OutputType.unsafe_view_alias",
@@ -62,8 +64,8 @@ class _Tangent(NamedTuple):
 
 @contextmanager
 def short_autograd_functions() -> Iterator[None]:
-    """Inside, AOTAutograd makes functions with a short way. A torch without what this needs makes
-    its own."""
+    """Inside, AOTAutograd makes functions with a short way, and calls inference graphs directly
+    that need no wrapper. A torch without what this needs makes its own."""
     if HOOK.missing():
         yield
         return
@@ -73,6 +75,9 @@ def short_autograd_functions() -> Iterator[None]:
     def post_compile(
         self: Any, compiled_fn: Callable[..., Any], aot_config: Any, *, runtime_metadata: Any
     ) -> Any:
+        direct = direct_call(self, compiled_fn, runtime_metadata)
+        if direct is not None:
+            return direct
         function = getattr(compiled_fn, "__self__", None)
         if isinstance(function, type) and _is_plain(function, runtime_metadata):
             _shorten(function, runtime_metadata, disable_amp=self.disable_amp)
@@ -88,20 +93,15 @@ def short_autograd_functions() -> Iterator[None]:
 def _is_plain(function: Any, metadata: Any) -> bool:
     """Whether a graph returns plain tensors and numbers, and changes nothing that autograd sees."""
     absent = (
-        "num_mutated_inp_runtime_indices",
-        "num_outputs_aliased",
-        "num_intermediate_bases",
         "num_backward_tokens",
-        "num_graphsafe_rng_states",
         "num_opaque_objects_saved_for_bw",
-        "is_rng_op_functionalized",
-        "tokens",
         "dynamic_saved_tensors_idxs",
         "indices_of_inputs_that_requires_grad_with_mutations_in_bw",
     )
     return (
         hasattr(function, "compiled_fw")
         and function.maybe_subclass_metadata is None
+        and provides_for_nothing(metadata)
         and not any(getattr(metadata, name, None) for name in absent)
         and getattr(function.compiled_fw, "_boxed_call", False)
         and not torch._functorch.config.debug_assert

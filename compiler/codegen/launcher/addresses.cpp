@@ -50,6 +50,11 @@ struct LaunchConfig {
   LaunchAttribute* attributes;
   unsigned count;
 };
+// c10::IntArrayRef, std::optional<c10::Device> and at::TensorBase as C++ passes and returns them.
+struct Ints { const long* data; unsigned long size; };
+struct MaybeDevice { signed char type, index; bool given; };
+struct Held { void* tensor; ~Held() {} };
+static_assert(sizeof(Held) == sizeof(void*));
 // Of a GPU; null until a unit for one is loaded.
 struct DeviceCalls {
   int (*current_stream)(int, void**);
@@ -58,6 +63,8 @@ struct DeviceCalls {
   int (*launch_with)(const LaunchConfig*, void*, void**, void**);
   int (*get_context)(void**);
   int (*set_context)(void*);
+  void* (*room)(unsigned long);  // operator new; null if this torch lacks the next
+  Held (*empty_strided)(Ints, Ints, signed char, MaybeDevice);
   void* context;
 };
 struct PythonObjects { PyObject *none, *index_error, *runtime_error, *type_error, *memory_error; };

@@ -40,14 +40,33 @@ static Unpacked unpack(const Segment* s, PyObject* const* arguments, void** tens
   return READY;
 }
 
+// torch's C ABI goes through the dispatcher to the same function. A `Tensor` is `new at::Tensor`.
+static Tensor empty_on_gpu(long rank, const long* sizes, const long* strides, int dtype,
+                           int device) {
+  Tensor made = 0;
+  if (!device_calls.room) {
+    torch_calls.empty_strided(rank, sizes, strides, dtype, CUDA, device, &made);
+    return made;
+  }
+  try {
+    Ints shape = {sizes, (unsigned long)rank}, steps = {strides, (unsigned long)rank};
+    MaybeDevice place = {CUDA, (signed char)device, true};
+    Held found(device_calls.empty_strided(shape, steps, dtype, place));
+    Held* room = (Held*)device_calls.room(sizeof(Held));
+    room->tensor = found.tensor;
+    made = (Tensor)room;
+  } catch (...) {
+  }
+  return made;
+}
+
 // Allocates one tensor; large ones use pooled memory. `shape`: bytes, sizes, strides.
 static Tensor allocate(const Output& output, const long* shape, int device, void** data) {
   const long *sizes = shape + 1, *strides = sizes + output.rank;
   Tensor made = 0;
   if (device >= 0) {
-    if (torch_calls.empty_strided(output.rank, sizes, strides, output.dtype, CUDA, device, &made))
-      return 0;
-    torch_calls.data_of(made, data);
+    made = empty_on_gpu(output.rank, sizes, strides, output.dtype, device);
+    if (made) torch_calls.data_of(made, data);
     return made;
   }
   if (shape[0] < POOLED || pool_counts.capacity == 0) {
@@ -147,7 +166,7 @@ static int run_on_device(const Segment* s, void** tensors, const long* numbers, 
   void* data = 0;
   const long one = 1;
   if (bytes) {
-    if (torch_calls.empty_strided(1, &bytes, &one, BYTES, CUDA, s->device, &arena)) return -1;
+    if (!(arena = empty_on_gpu(1, &bytes, &one, BYTES, s->device))) return -1;
     torch_calls.data_of(arena, &data);
   }
   int code = s->run(tensors, numbers, (char*)data);

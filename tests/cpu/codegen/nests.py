@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from functorch.compile import aot_function
+from torch.fx.node import map_aggregate
 
 from compiler.codegen.choices import Ask, Chooser
 from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
@@ -26,6 +27,7 @@ from compiler.engine.decompositions import decompositions
 from compiler.engine.wide_sums import wide_sums
 from compiler.fusion.fuse import fuse
 from compiler.fusion.weights import CPU, GPU, Machine
+from compiler.gpu.retarget import DEVICE, retarget
 from compiler.loops.graph import Call
 from compiler.loops.interpreter.memory import State
 from compiler.loops.nest import Nest
@@ -202,7 +204,7 @@ def _programs(
 
     def compiler(module: Any, inputs: Sequence[Any]) -> Callable[..., Any]:
         if machine is GPU:
-            wide_sums(module)
+            module = _for_gpu(module, inputs)
         program = fuse(lower(module, f"graph{len(found)}"), machine=machine).program
         found.append(program)
         return module.forward  # type: ignore[no-any-return]
@@ -217,6 +219,20 @@ def _programs(
             dynamic=dynamic,
         )(*args)
     return found
+
+
+def _for_gpu(module: Any, inputs: Sequence[Any]) -> Any:
+    """The graph that a GPU gets, except that what ATen calls allocate is on the CPU."""
+    moved, _ = retarget(module, inputs)
+    wide_sums(moved)
+    for node in moved.graph.nodes:
+        node.args = map_aggregate(node.args, _here)
+        node.kwargs = map_aggregate(node.kwargs, _here)
+    return moved
+
+
+def _here(value: Any) -> Any:
+    return torch.device("cpu") if value == DEVICE else value
 
 
 def digest(tensors: Sequence[Any]) -> str:

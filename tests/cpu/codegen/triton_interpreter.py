@@ -18,6 +18,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Any, TypeGuard
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from triton import language as tl
@@ -59,7 +60,21 @@ def _quicken() -> None:
     builder.options = replace(builder.options, sanitize_overflow=False)
 
 
+def _round() -> None:
+    """The interpreter cuts float32 off to bfloat16; a GPU rounds to the nearest."""
+    convert = interpreter._convert_float
+
+    def converted(data: Any, source: Any, target: Any, mode: Any) -> Any:
+        if (source, target) == (tl.float32, tl.bfloat16):
+            rounded = torch.from_numpy(np.ascontiguousarray(data)).to(torch.bfloat16)
+            return rounded.view(torch.int16).numpy().view(np.uint16)
+        return convert(data, source, target, mode)
+
+    interpreter._convert_float = converted
+
+
 _quicken()
+_round()
 
 
 class Libdevice:
@@ -284,6 +299,10 @@ def small() -> dict[str, Case]:
         "transposed": (
             lambda x, y: (x.mT.contiguous(), y.mT.contiguous() + 1),
             (torch.randn(2, 70, 300), torch.randn(40, 170)),
+        ),
+        "rounded on the way": (
+            lambda x, y: (x.to(torch.bfloat16).float() * 2, y + 1),
+            (first, second),
         ),
         "one after another": (lambda x, y: (x * 2, (x * 2).sum(0), y + 1), (first, second)),
         "columns of several sizes": (

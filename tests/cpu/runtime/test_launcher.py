@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
+import subprocess
 import sys
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,16 +17,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from compiler.codegen.launcher.launcher import launcher_text
 from compiler.codegen.launcher.segment import SCALAR_TYPES
 from compiler.loops.sizes import multiply, symbol
 from compiler.memory.plan import InArena, Step
 from compiler.runtime import compiled, launcher
-from compiler.runtime.addresses import HOOK
+from compiler.runtime.addresses import HOOK, TORCH, WRAP, Addresses, addresses
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import load
+from compiler.runtime.gpu.driver import NEW
 from compiler.runtime.python_path import python_functions
 from compiler.runtime.store import FileStore
-from compiler.runtime.toolchain import find_compiler
+from compiler.runtime.toolchain import LAUNCHER_LIBRARIES, find_compiler, launcher_flags
+from tests.cpu.codegen.units import compiler_command
 from tests.cpu.runtime.plans import Kernel, Planned, add_mul, memory, operand, segment, tensor
 
 MEGA = 1 << 20
@@ -435,3 +441,41 @@ def test_segments_without_a_launcher_are_the_same(store: FileStore) -> None:
     function = python_functions(path, artifact.segments)[artifact.entry]
     x = torch.randn(8)
     assert torch.equal(function([x, x])[0], x * 4)
+
+
+ON_A_CPU = """
+static Held (*on_cpu)(Ints, Ints, signed char, bool);
+static Held stand_in(Ints sizes, Ints strides, signed char dtype, MaybeDevice device) {
+  bool asked = device.type == CUDA && device.index == 3 && device.given;
+  return on_cpu(sizes, strides, asked ? dtype : 0, false);
+}
+extern "C" void* made(void* function, void* room) {
+  on_cpu = (Held (*)(Ints, Ints, signed char, bool))function;
+  device_calls.empty_strided = stand_in;
+  device_calls.room = (void* (*)(unsigned long))room;
+  const long sizes[] = {3, 4}, strides[] = {1, 3};
+  return empty_on_gpu(2, sizes, strides, 6, 3);
+}
+"""
+
+
+def test_a_tensor_on_a_gpu_is_made_without_the_dispatcher(tmp_path: Path) -> None:
+    """By the CPU's function of the same form."""
+    text, built = tmp_path / "launcher.cpp", tmp_path / "launcher.so"
+    text.write_text(launcher_text() + ON_A_CPU)
+    flags = (*launcher_flags(), "-o", str(built), str(text), *LAUNCHER_LIBRARIES)
+    subprocess.run([*compiler_command(), *flags], check=True)
+    torch_cpu = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
+    on_cpu = "_ZN2at6detail17empty_strided_cpuEN3c108ArrayRefIlEES3_NS1_10ScalarTypeEb"
+    found = addresses()
+    assert isinstance(found, Addresses)
+    calls = dict(zip(("data pointer", *TORCH), found.torch_calls, strict=True))
+    made = ctypes.CDLL(str(built)).made
+    made.restype = ctypes.c_void_p
+    handle = ctypes.c_void_p(made(getattr(torch_cpu, on_cpu), getattr(torch_cpu, NEW)))
+    wrap = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p)(calls[WRAP])
+    tensor = wrap(handle)
+    drop = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(calls["aoti_torch_delete_tensor_object"])
+    assert drop(handle) == 0
+    assert (tensor.dtype, tensor.shape, tensor.stride()) == (torch.float32, (3, 4), (1, 3))
+    assert tensor.fill_(2).sum() == 24
