@@ -468,8 +468,7 @@ class Navigator:
         self.grown()
 
     def grown(self) -> None:
-        """The recording has grown: start at its first compile with a graph, or at the first of
-        all, once there is one."""
+        """The recording has grown: start at its first compile with a graph, or at its first."""
         view = self.view
         pieces = view.derived.pieces
         if view.compile_id not in pieces:

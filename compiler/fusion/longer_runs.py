@@ -102,7 +102,7 @@ def _run_without(
             if leaf.value in chain:
                 continue
             at = compose_views(leaf.view, seen) if seen else leaf.view
-            if _lies_along(at) or _repeats(at):
+            if _is_whole(at) or _repeats(at):
                 continue
             run = _run(at)
             if run is None or run <= short:
@@ -121,7 +121,7 @@ def _run(view: View) -> int | None:
     return layout.shape[-1] if len(layout.shape) > 1 else None
 
 
-def _lies_along(view: View) -> bool:
+def _is_whole(view: View) -> bool:
     """Whether a view reads memory from its start to its end."""
     return not view or (len(view) == 1 and view[0].is_identity())
 

@@ -22,19 +22,13 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from compiler.control.decisions import Gate
 from compiler.loops.graph import Graph, Input
+from compiler.lowering import higher_order
 from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
 from compiler.lowering.copied_buffers import written_where_copied
 from compiler.lowering.elements import number
 from compiler.lowering.fake import FakeTensors
 from compiler.lowering.families import load_families
-from compiler.lowering.higher_order import (
-    HIGHER_ORDER,
-    functionalized,
-    random_value,
-    with_effects,
-    with_random_state,
-)
 from compiler.lowering.in_place import replacing
 from compiler.lowering.kept import Kept, leaves
 from compiler.lowering.outputs import GraphOutputs, operands
@@ -402,7 +396,7 @@ class _Driver:
     def higher_order(self, node: fx.Node) -> None:
         name = node.target.name()
         value = node.meta.get("val")
-        if name not in HIGHER_ORDER:
+        if name not in higher_order.HIGHER_ORDER:
             raise Unsupported(f"no lowering for the higher-order operation {name}")
         args, kwargs = self.arguments(node)
 
@@ -416,15 +410,15 @@ class _Driver:
             return self.called(node, known, args, kwargs, answers, metas, single, reason)
 
         if name == "with_effects":
-            results = with_effects(add_call, args, kwargs, value)
+            results = higher_order.with_effects(add_call, args, kwargs, value)
         elif name in ("auto_functionalized", "auto_functionalized_v2"):
             known = {id(tensor): meta for tensor, meta in self.promised(node)}
-            results = functionalized(
+            results = higher_order.functionalized(
                 self.builder, add_call, args, kwargs, value, lambda tensor: known[id(tensor)]
             )
         else:
-            value = random_value(node)
-            results = with_random_state(add_call, name, args, kwargs, value)
+            value = higher_order.random_value(node)
+            results = higher_order.with_random_state(add_call, name, args, kwargs, value)
         self.values[node] = results
         if isinstance(results, Tensor):
             self.metas[node] = self.meta(value)

@@ -72,16 +72,6 @@ def test_a_graph_that_is_elsewhere_runs_as_it_is_and_the_recording_says_why(
     ]
 
 
-def test_the_note_names_the_operation_that_holds_graphs_of_its_own() -> None:
-    def chosen(x: torch.Tensor) -> torch.Tensor:
-        return torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
-
-    with record([]) as recorded, listening(recorded.recorder, Gate()):
-        assert torch.compile(chosen, backend="tcw")(torch.ones(4)).tolist()
-    (note,) = (one.message for one in recorded.all(Warned))
-    assert note.endswith("runs on ATen: no lowering for the higher-order operation cond")
-
-
 def test_a_gpu_that_we_do_not_know_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=None: (7, 5))
     assert (

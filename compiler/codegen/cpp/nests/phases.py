@@ -17,7 +17,17 @@ from compiler.codegen.cpp.nests.invariants import with_invariants
 from compiler.codegen.cpp.nests.online import online
 from compiler.codegen.cpp.nests.passes import overwrites
 from compiler.codegen.cpp.nests.reserved import RESERVED
-from compiler.codegen.cpp.nests.riders import TURN_WORDS, Rider, chains
+from compiler.codegen.cpp.nests.riders import (
+    EACH_BYTES,
+    LARGE_BLOCKS,
+    LARGE_BYTES,
+    TURN_WORDS,
+    Rider,
+    chains,
+    product_blocks,
+    total_width,
+    totals_of,
+)
 from compiler.codegen.cpp.nests.row_arrays import ARG
 from compiler.codegen.cpp.nests.schedule import COLUMNS, UNITS, Schedule, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
@@ -27,10 +37,10 @@ from compiler.codegen.nests.facts import LINE, Facts, estimate
 from compiler.codegen.nests.names import Names
 from compiler.codegen.nests.simplify import regroup, remade, simplify
 from compiler.codegen.nests.workspace import Workspace
-from compiler.loops.dtypes import BYTES, FLOATS, compute_dtype
+from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Address, Expression, Local, Read, convert, rewrite
 from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write
-from compiler.loops.sizes import Size, multiply, product
+from compiler.loops.sizes import Size, multiply
 
 SMALL = 100_000
 """Work (elements times instructions) below which a nest stays on one thread: 2 µs, of which half
@@ -38,21 +48,6 @@ is what starting a team and waiting for it takes. ATen shares from 32,768 elemen
 shared lies in the caches of all cores."""
 DIVIDED = 1 << 19
 """The same for a nest whose reductions threads would share: their parts have to be combined."""
-TOTALS = 8
-"""The number of totals that the blocks share if one per block would take too much memory."""
-EACH_BYTES, TOTALS_BYTES = 1 << 14, 1 << 16
-"""Workspace limits in bytes: for one total per block, and for `TOTALS` of them. If both are
-exceeded there is a single total. A block waits for earlier blocks of its total; with many threads
-this wait dominates, since each hand-over is a cache miss and they are sequential."""
-LARGE_BYTES, LARGE_BLOCKS = 1 << 15, 16
-"""Partial results of more than LARGE_BYTES leave L1 while a block adds them to a total. At most
-LARGE_BLOCKS blocks have such results, each with a total of its own: none waits for another."""
-PRODUCTS = 8
-"""Maximum number of blocks of a product. If the factors are below 1, each of its chains passes
-through the denormal numbers once, at 150 cycles a step on an Intel core."""
-EACH_FACTORS = 1 << 18
-"""Minimum number of factors in a block of one product of floats. On one thread of a Xeon, 2^17
-random float64 take 29 µs in one block and 86 in eight, 2^18 float32 25 and 52."""
 EACH_ROWS = 4
 """Minimum number of rows per block for which adding its partial sums to the totals costs little;
 with fewer, threads share the columns if there are enough."""
@@ -210,7 +205,7 @@ class NestPhases:
             most = max(most, BLOCKS)
         for rider in riders:
             if rider.op == "prod":
-                most = min(most, _product_blocks(nest, rider))
+                most = min(most, product_blocks(nest, rider))
         if sum(_partial_bytes(facts, rider) for rider in riders) > LARGE_BYTES:
             most = min(most, LARGE_BLOCKS)
         if choose is not None:
@@ -228,10 +223,10 @@ class NestPhases:
             strides, size = dense(sizes, len(nest.axes), lanes)
             base = Base(rider.name, dtype, writable=True, padded=True)
             arrays[rider.name] = Array(base, Address(strides), size)
-        phase.totals = _totals(phase.blocks, arrays.values())
+        phase.totals = totals_of(phase.blocks, arrays.values())
         for rider in riders:
             array = arrays[rider.name]
-            width = _total_width(array) if phase.totals > 1 else array.size
+            width = total_width(array) if phase.totals > 1 else array.size
             name = self.workspace.reserve(
                 rider.name, array.base.dtype, multiply(width, phase.totals)
             )
@@ -323,33 +318,6 @@ class NestPhases:
         whole = replace(nest, axes=flags, statements=tuple(statements))
         groups = [[axis] for axis in range(len(nest.axes)) if axis in domain]
         self.add(regroup(whole, groups) if groups else whole, spread=False)
-
-
-def _total_width(array: Array) -> Size:
-    """Elements from one total to the next; each starts on its own cache line."""
-    assert isinstance(array.size, int)
-    line = 64 // BYTES[array.base.dtype]
-    return -(-array.size // line) * line
-
-
-def _product_blocks(nest: Nest, rider: Reduction) -> int:
-    """The most blocks of a product."""
-    factors = product(nest.axes[axis].size for axis in rider.over)
-    if rider.axes or rider.expression.dtype not in FLOATS or not isinstance(factors, int):
-        return PRODUCTS
-    return max(min(factors // EACH_FACTORS, PRODUCTS), 1)
-
-
-def _totals(blocks: int, arrays: Iterable[Array]) -> int:
-    """The number of totals that the blocks add to."""
-    bytes_ = 0
-    for array in arrays:
-        if not isinstance(array.size, int):
-            return 1
-        bytes_ += -(-array.size * BYTES[array.base.dtype] // 64) * 64
-    if blocks * bytes_ <= EACH_BYTES or (bytes_ > LARGE_BYTES and blocks <= LARGE_BLOCKS):
-        return blocks
-    return TOTALS if blocks > TOTALS and TOTALS * bytes_ <= TOTALS_BYTES else 1
 
 
 def regroup_statements(

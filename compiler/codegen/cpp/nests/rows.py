@@ -11,7 +11,7 @@ from compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.comments import Comments
 from compiler.codegen.cpp.nests.passes import Pass, Passes
-from compiler.codegen.cpp.nests.riders import CHAIN, Blocks, Rider
+from compiler.codegen.cpp.nests.riders import CHAIN, PRODUCT_STEPS, Blocks, Rider
 from compiler.codegen.cpp.nests.row_arrays import RowArrays
 from compiler.codegen.cpp.nests.scans import Scans
 from compiler.codegen.cpp.nests.schedule import STEPS, Schedule
@@ -33,10 +33,6 @@ REGISTERS = 12
 COLUMN_REGISTERS = 8
 """Maximum number of vectors that sums or scans of columns carry from one row to the next in
 registers; AVX2 has 16 of them."""
-PRODUCT_STEPS = 2
-"""Vectors per step of a product of floats. Below 1, each of their accumulators passes through the
-denormal numbers (`PRODUCTS` in phases.py). On a Xeon, 2^16 random float64 take 25 µs with two and
-31 with four; ones, 1 µs more."""
 
 
 @dataclass
@@ -81,27 +77,17 @@ class Loops:
         unit = Scope(run, self.scalar, own, partial=units.partial())
         if run is holder:
             unit.code.extend(units.head)
-        body = unit
-        opened: list[tuple[Scope, str]] = []
-        inside = plan.outer[plan.units :]
-        beside = len(inside) - len(plan.joined)
-        for place, axis in enumerate(inside):
-            if plan.joined and place == beside:
-                opened += self._blocks(body)
-                body = opened[-1][0]
-            name = units.axis_names[axis]
-            size = c_expression(self.facts.nest.axes[axis].size)
-            child = Scope(body, self.scalar, {axis: (name, 1)})
-            opened.append((child, f"for (long {name} = 0; {name} < {size}; {name}++)"))
-            body = child
+        opened = self._kept(plan.outer[plan.units : len(plan.outer) - len(plan.joined)], unit)
+        body = opened[-1][0] if opened else unit
         if self.riders:
             fixed = frozenset(plan.outer[: plan.units])
             levels = [(holder, frozenset[int]()), (run, frozenset(plan.runs())), (unit, fixed)]
             for child, _ in opened:
                 levels.append((child, levels[-1][1] | child.own.keys()))
             self.accumulators.open_block(levels)
-        if plan.blocks and not plan.joined:
+        if plan.blocks:
             opened += self._blocks(body)
+            opened += self._kept(plan.joined, opened[-1][0])
             body = opened[-1][0]
         for walk in self.passes.walks:
             self._pass(walk, body)
@@ -111,8 +97,7 @@ class Loops:
             if header:
                 child.parent.code.loop(header, child.code)
             else:
-                args = self.values, self.units, self.schedule, self.scratch
-                drain_blocks(*args, child, self.vector)
+                drain_blocks(self.values, units, plan, self.scratch, child, self.vector)
                 child.parent.code.extend(child.code)
         if self.riders:
             turn = None if self.turn is None else "turn"
@@ -200,6 +185,16 @@ class Loops:
         for name, read in self.passes.reload.items():
             if any(isinstance(e, Write) and e.buffer == read.buffer for e in walk.effects):
                 self.values.reload(name, read)
+
+    def _kept(self, axes: tuple[int, ...], scope: Scope) -> list[tuple[Scope, str]]:
+        """The scopes and loops of kept axes within a unit."""
+        opened: list[tuple[Scope, str]] = []
+        for axis in axes:
+            name = self.units.axis_names[axis]
+            size = c_expression(self.facts.nest.axes[axis].size)
+            scope = Scope(scope, self.scalar, {axis: (name, 1)})
+            opened.append((scope, f"for (long {name} = 0; {name} < {size}; {name}++)"))
+        return opened
 
     def _blocks(self, scope: Scope) -> list[tuple[Scope, str]]:
         """Transpose a unit's tiles into blocks. Returns the scopes of the unit or band, and of one
@@ -332,9 +327,8 @@ class Loops:
         if any(effect.op in ("argmax", "argmin") for effect in reductions):
             return 1
         registers = [r for r in reductions if lane not in r.axes]
-        steps = STEPS
-        if any(r.op == "prod" and r.dtype in FLOATS for r in registers):
-            steps = PRODUCT_STEPS
+        products = any(r.op == "prod" and r.dtype in FLOATS for r in registers)
+        steps = PRODUCT_STEPS if products else STEPS
         while registers and steps > 1 and steps * len(registers) > REGISTERS:
             steps //= 2
         weight = sum(self.facts.expression_weight(e.expression) for e in walk.effects)

@@ -13,7 +13,7 @@ unit stride (each lane has its own result, in a row of accumulators). The estima
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
@@ -78,8 +78,6 @@ class Schedule:
     tile: int | None = None
     """An axis along which some reads, or all writes, have unit stride: square tiles of it and the
     lane axis are loaded or stored along it, and transposed in registers."""
-    joined: tuple[int, ...] = ()
-    """The last of the `outer` axes, if the tiles cover all their positions, too."""
     band: int = 1
     """Rows of the tiles of one unit: all there are, if `tile` is one of a row's axes."""
     blocks: bool = False
@@ -87,6 +85,8 @@ class Schedule:
     writes after it. Otherwise each tile is transposed just before use."""
     writes: bool = False
     """The blocks hold all that a unit writes, and nothing that it reads."""
+    joined: tuple[int, ...] = ()
+    """The last of the `outer` axes, if the tiles cover all their positions, too."""
 
     @property
     def banded(self) -> int | None:
@@ -168,18 +168,18 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
         units = _units(sizes, outer, choose)
         if used_at_once(facts, lane, tile, lanes):
             band, width = square(facts, lane, tile, lanes)
-            return Schedule(lane, lanes, outer, units, width, inner, tile, band=band)
+            return Schedule(lane, lanes, outer, units, width, inner, tile, band)
         band, width = block(facts, lane, tile, lanes)
-        return Schedule(lane, lanes, outer, units, width, inner, tile, band=band, blocks=True)
+        return Schedule(lane, lanes, outer, units, width, inner, tile, band, blocks=True)
     if lane is not None and tile is None:
         tile = turned_axis(facts, lane, lanes, ordered)
         if choose is not None and tile is not None:
             tile = questions.tile(choose, tile, [tile], lanes)
         if tile is not None:
-            joins = joined(facts, lane, lanes, tile, ordered)
-            outer = tuple(axis for axis in outer if axis != tile and axis not in joins)
+            beside = joined(facts, lane, tile, ordered)
+            outer = tuple(axis for axis in outer if axis != tile and axis not in beside)
             units = _units(sizes, outer, choose)
-            rows = rows_of_tiles(facts, lane, lanes, tile, ordered)
+            rows = rows_of_tiles(facts, lane, tile, ordered)
             band = estimate(rows) if tile in inner else lanes
             chunk = None
             if lane not in ordered:
@@ -187,16 +187,17 @@ def schedule(facts: Facts, isa: Isa, choose: NestChooser | None = None) -> Sched
                 near = far * BLOCK_BYTES // BAND_BYTES // COLUMNS * COLUMNS
                 chunk = min(max(near, COLUMNS), far)
                 chunk = chunk if estimate(sizes[lane]) > chunk else None
-            outer = (*outer, *joins)
-            return Schedule(lane, lanes, outer, units, chunk, inner, tile, joins, band, blocks=True)
+            outer = (*outer, *beside)
+            return Schedule(
+                lane, lanes, outer, units, chunk, inner, tile, band, blocks=True, joined=beside
+            )
     if not inner and lane is not None and lane not in ordered:
         tile = written_axis(facts, lane, lanes, outer, choose)
         if tile is not None:
             outer = tuple(axis for axis in outer if axis != tile)
             units = _units(sizes, outer, choose)
             band, width = block(facts, lane, tile, lanes)
-            found = Schedule(lane, lanes, outer, units, width, inner, tile, band=band, blocks=True)
-            return replace(found, writes=True)
+            return Schedule(lane, lanes, outer, units, width, inner, tile, band, True, writes=True)
     rows = product(sizes[axis] for axis in outer)
     if lane is not None and lane not in ordered:
         written = (s.address for s in facts.nest.statements if isinstance(s, Write))
@@ -312,7 +313,7 @@ def _turned(
     other way round."""
     band = turned_axis(facts, lane, lanes, ordered)
     if band is not None:
-        rows = rows_of_tiles(facts, lane, lanes, band, ordered)
+        rows = rows_of_tiles(facts, lane, band, ordered)
         return dict.fromkeys(turned(facts, lane, band, ordered), rows)
     outer = tuple(axis for axis in range(len(facts.nest.axes)) if axis != lane)
     if ordered or tile_axis(facts, lane, lanes, outer) is not None:

@@ -24,7 +24,8 @@ from compiler.loops.sizes import Size, product
 BAND_BYTES = 1 << 19
 """Maximum size of a band's blocks; more would not stay in L2 until its rows are traversed."""
 JOINED = 1024
-"""Maximum number of rows of tiles that cover several axes: the blocks of a unit stay near L1."""
+"""Maximum number of rows of tiles that cover several axes: 64 columns of float32 that are read and
+written then take `BAND_BYTES`."""
 
 
 def turned_axis(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) -> int | None:
@@ -46,7 +47,7 @@ def turned_axis(facts: Facts, lane: int, lanes: int, ordered: frozenset[int]) ->
     best = max(others, key=lambda axis: (found[axis], -axis), default=None)
     if best is None or not found[best]:
         return None
-    wide, length = rows_of_tiles(facts, lane, lanes, best, ordered), facts.nest.axes[lane].size
+    wide, length = rows_of_tiles(facts, lane, best, ordered), facts.nest.axes[lane].size
     if not isinstance(wide, int) or not isinstance(length, int) or length < lanes:
         return None
     least = lanes // HALF if best in ordered else lanes
@@ -69,7 +70,7 @@ def turned_columns(facts: Facts, lane: int, lanes: int, axis: int, ordered: froz
     """The columns of a unit whose blocks stay in the cache, in whole vectors; 0 if these are less
     than a vector, or than the row that is reduced or scanned along the lanes."""
     bytes_ = 0
-    wide = rows_of_tiles(facts, lane, lanes, axis, ordered) if axis in ordered else lanes
+    wide = rows_of_tiles(facts, lane, axis, ordered) if axis in ordered else lanes
     for part in turned(facts, lane, axis, ordered):
         rows = [facts.nest.axes[a].size for a in within(facts, part, lane, axis, ordered)]
         rows.append(wide)
@@ -81,13 +82,10 @@ def turned_columns(facts: Facts, lane: int, lanes: int, axis: int, ordered: froz
     return 0 if lane in ordered and columns < estimate(facts.nest.axes[lane].size) else columns
 
 
-def joined(
-    facts: Facts, lane: int, lanes: int, axis: int, ordered: frozenset[int]
-) -> tuple[int, ...]:
+def joined(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> tuple[int, ...]:
     """Kept axes whose positions lie side by side with those of a row's `axis`, outermost first.
 
-    Tiles of `axis` alone would be partial: six groups of 3 channels are one tile of 18 rows and not
-    six of 3.
+    Six groups of 3 channels are one tile of 18 rows, and not six of 3; memory is read in order.
     """
     if axis not in ordered or any(map(facts.is_rider, facts.nest.statements)):
         return ()
@@ -107,9 +105,9 @@ def joined(
     return tuple(found)
 
 
-def rows_of_tiles(facts: Facts, lane: int, lanes: int, axis: int, ordered: frozenset[int]) -> Size:
+def rows_of_tiles(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> Size:
     """The size of an axis and of those that are joined to it."""
-    axes = (axis, *joined(facts, lane, lanes, axis, ordered))
+    axes = (axis, *joined(facts, lane, axis, ordered))
     return product(facts.nest.axes[a].size for a in axes)
 
 
