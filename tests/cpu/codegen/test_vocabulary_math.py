@@ -130,6 +130,34 @@ def test_float32_functions_are_within_their_bounds(isa, lanes) -> None:
 
 
 @each_width
+@pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=str)
+def test_exp_of_what_is_not_positive(isa, lanes, dtype) -> None:
+    unit, name = Unit(isa, lanes), str(dtype).removeprefix("torch.")
+    if lanes * BYTES[name] > max(isa.vector_bytes, BYTES[name]):
+        pytest.skip("float64 has half as many lanes")
+    ops = ("exp_nonpositive", "exp_nonpositive_beside_one")
+    all_of_it, beside_one = (elementwise(unit, op, [name], name, name) for op in ops)
+    unit.build()
+    limit = 87 if dtype == torch.float32 else 708
+    points = torch.linspace(-1.3 * limit, 0, 4080, dtype=torch.float64)
+    far = [-limit, -1e3, -1e9, -1e15, torch.finfo(dtype).min, -math.inf, -0.0, -1e-40]
+    x = torch.cat([points, torch.tensor(far, dtype=torch.float64)]).to(dtype)
+    payloads = torch.arange(8, dtype=torch.int64) * 0x1FF + 1
+    bits, quiet = (
+        (torch.int32, 0x7FC00000) if dtype == torch.float32 else (torch.int64, 0x7FF8 << 48)
+    )
+    x = torch.cat([x, (payloads + quiet).to(bits).view(dtype)])
+    whole, part = torch.empty_like(x), torch.empty_like(x)
+    unit.run(all_of_it, [x, whole], x.numel())
+    unit.run(beside_one, [x, part], x.numel())
+    exact = x.exp()
+    torch.testing.assert_close(whole, exact, rtol=3e-7, atol=1.5e-45, equal_nan=True)
+    torch.testing.assert_close(part, exact, rtol=3e-7, atol=1.7e-38, equal_nan=True)
+    if lanes > 1:
+        assert not part[x < -limit].any()
+
+
+@each_width
 def test_a_quick_erf_has_a_small_absolute_error(isa, lanes) -> None:
     if lanes == 1:
         pytest.skip("a scalar takes libm's erf")

@@ -15,10 +15,10 @@ static void @_0(void* const* pointers, const long* sizes, char* workspace, int* 
                 amax_part_ = max_quick(amax_part_, arg_value);
                 if (lanes_any(arg_value > sum_part_0_top_)) {
                     const f32x16 raised = broadcast16(lanes_max_quick(arg_value)) + 2.0f;
-                    sum_part_ = sum_part_ * exp_nonpositive(sum_part_0_top_ - raised);
+                    sum_part_ = sum_part_ * exp_nonpositive_beside_one(sum_part_0_top_ - raised);
                     sum_part_0_top_ = raised;
                 }
-                sum_part_ = sum_part_ + exp_nonpositive(arg_value - sum_part_0_top_);
+                sum_part_ = sum_part_ + exp_nonpositive_beside_one(arg_value - sum_part_0_top_);
             };
             long column = 0;
             for (; column + 64 <= 5000; column += 64) {
@@ -34,10 +34,10 @@ static void @_0(void* const* pointers, const long* sizes, char* workspace, int* 
                 const f32x16 item = first16(count) ? arg_value : broadcast16(-__builtin_inff());
                 if (lanes_any(item > sum_part_0_top)) {
                     const f32x16 raised_1 = broadcast16(lanes_max_quick(item)) + 2.0f;
-                    sum_part_0 = sum_part_0 * exp_nonpositive(sum_part_0_top - raised_1);
+                    sum_part_0 = sum_part_0 * exp_nonpositive_beside_one(sum_part_0_top - raised_1);
                     sum_part_0_top = raised_1;
                 }
-                sum_part_0 = sum_part_0 + exp_nonpositive(item - sum_part_0_top);
+                sum_part_0 = sum_part_0 + exp_nonpositive_beside_one(item - sum_part_0_top);
             }
         }
         const float amax = lanes_max_quick(max_quick(max_quick(amax_part_0, amax_part_1), max_quick(amax_part_2, amax_part_3)));

@@ -260,7 +260,12 @@ class Accumulators:
         scope.code.add(text, accumulator.statement.origins)
 
     def _power(
-        self, value: str, top: str, dtype: str, lanes: Lanes, op: str = "exp_nonpositive"
+        self,
+        value: str,
+        top: str,
+        dtype: str,
+        lanes: Lanes,
+        op: str = "exp_nonpositive_beside_one",
     ) -> str:
         """exp(value - top); by default for a value that is at most the top."""
         difference = lanes.apply("sub", (value, top), (dtype, dtype), dtype)

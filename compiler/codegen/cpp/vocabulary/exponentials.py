@@ -10,8 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic
-from compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add, nearest, scale
+from compiler.codegen.cpp.vocabulary import arithmetic, hardware
+from compiler.codegen.cpp.vocabulary.polynomials import (
+    WHOLE,
+    horner,
+    multiply_add,
+    nearest,
+    power_of_two,
+    scale,
+)
 from compiler.codegen.cpp.vocabulary.types import literal
 
 if TYPE_CHECKING:
@@ -104,13 +111,20 @@ def series(register: str, held: str) -> str:
 def _vanishing(register: str, low: str) -> str:
     """Lines: where x is below `low`, the result is 0, and x becomes 0 meanwhile: a result that
     underflows takes an Intel core some 150 cycles, and all masked elements of a softmax would."""
-    return f"auto none = x < {register}{{}} + {low}; x = none ? {register}{{}} : x;"
+    return f"{_none(register, low)} x = none ? {register}{{}} : x;"
 
 
-def _exp_result(register: str, held: str) -> str:
-    one = "1.0f" if held == "float32" else "1.0"
-    result = f"scale(multiply_add(p, r * r, r) + {one}, n)"
-    return f"{register} y = {result};\n  return none ? {register}{{}} : y;"
+def _none(register: str, low: str) -> str:
+    return f"auto none = x < {register}{{}} + {low};"
+
+
+def _exp_result(register: str, power: str) -> str:
+    return f"{register} y = {power};\n  return none ? {register}{{}} : y;"
+
+
+def _mantissa(held: str) -> str:
+    """exp(r), between 0.7 and 1.5."""
+    return f"multiply_add(p, r * r, r) + {literal(1, held)}"
 
 
 def exp(
@@ -124,13 +138,45 @@ def exp(
     """`above`: where x may be so large that the result is infinite. `beside_one`: for a result that
     is added to 1."""
     own = _EXP[held]
-    low = _vanishing(register, own.beside_one if beside_one else own.low)
-    return f"{_exponent(lanes, register, held, low, above=above)}\n  {_exp_result(register, held)}"
+    low = own.beside_one if beside_one else own.low
+    if hardware.scale(lanes, held) is None and (beside_one or not above):
+        return _by_one_power(lanes, register, held, low, above=above, beside_one=beside_one)
+    lines = _exponent(lanes, register, held, _vanishing(register, low), above=above)
+    return f"{lines}\n  {_exp_result(register, f'scale({_mantissa(held)}, n)')}"
+
+
+def _by_one_power(
+    lanes: Lanes, register: str, held: str, low: str, *, above: bool, beside_one: bool
+) -> str:
+    """exp where 2^n, times a constant, is always a normal number. Without an instruction that
+    scales, two powers of two would take as long as the polynomial. A result beside 1 does not
+    underflow: below `low` it is dropped at the end, whatever it has become."""
+    own = _EXP[held]
+    below = _none(register, low) if beside_one and not above else _vanishing(register, low)
+    high = f"{register}{{}} + {own.high}"
+    upper = f" x = {high} < x ? {high} : x;" if above else ""
+    multiply_add(lanes, register, held)
+    first, second = own.log2
+    by = -1 if above else 0 if beside_one else 64
+    power = f"({_mantissa(held)}) * {power_of_two(lanes, register, held, 'w', by)}"
+    return (
+        f"{below}{upper}\n"
+        f"  {register} w = multiply_add(x, {own.one_by_log2}, {register}{{}} + {WHOLE[held]});\n"
+        f"  {register} n = w - {WHOLE[held]};\n"
+        f"  {register} r = multiply_add(n, {first}, x); r = multiply_add(n, {second}, r);\n"
+        f"  {series(register, held)}\n"
+        f"  {_exp_result(register, f'{power} * {literal(2.0**-by, held)}' if by else power)}"
+    )
 
 
 def exp_nonpositive(lanes: Lanes, register: str, held: str = "float32") -> str:
     """exp for x <= 0, as in x - max(x): no upper clamp."""
     return exp(lanes, register, held, above=False)
+
+
+def exp_nonpositive_beside_one(lanes: Lanes, register: str, held: str = "float32") -> str:
+    """The same as a summand of a sum that is 1 or more, or not much less."""
+    return exp(lanes, register, held, above=False, beside_one=True)
 
 
 def define_nonpositive(lanes: Lanes, register: str) -> None:
@@ -149,7 +195,8 @@ def exp2(lanes: Lanes, register: str, held: str = "float32") -> str:
     return (
         f"{low} x = {high} < x ? {high} : x;\n"
         f"  {register} n = nearest(x), r = (x - n) * {literal(0.6931471805599453, held)};\n"
-        f"  {series(register, held)}\n  {_exp_result(register, held)}"
+        f"  {series(register, held)}\n"
+        f"  {_exp_result(register, f'scale({_mantissa(held)}, n)')}"
     )
 
 
@@ -204,7 +251,7 @@ _TANH_NEAR = {
 
 
 def tanh(lanes: Lanes, register: str, held: str = "float32") -> str:
-    body = exp(lanes, register, held, above=False, beside_one=True)
+    body = exp_nonpositive_beside_one(lanes, register, held)
     arithmetic.function(lanes, "exp_nonpositive_beside_one", f"{register} x", register, body)
     absolute = arithmetic.of_floats(lanes, "abs", held).format("x")
     far = arithmetic.of_floats(lanes, "copysign", held)
@@ -221,6 +268,7 @@ def tanh(lanes: Lanes, register: str, held: str = "float32") -> str:
 WIDE: dict[str, Callable[..., str]] = {
     "exp": exp,
     "exp_nonpositive": exp_nonpositive,
+    "exp_nonpositive_beside_one": exp_nonpositive_beside_one,
     "exp2": exp2,
     "expm1": expm1,
     "sigmoid": sigmoid,

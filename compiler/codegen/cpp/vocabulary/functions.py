@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 _BODIES = {
     "exp": exponentials.exp,
     "exp_nonpositive": exponentials.exp_nonpositive,
+    "exp_nonpositive_beside_one": exponentials.exp_nonpositive_beside_one,
     "exp2": exponentials.exp2,
     "expm1": exponentials.expm1,
     "sigmoid": exponentials.sigmoid,

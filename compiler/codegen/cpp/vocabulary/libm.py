@@ -23,7 +23,7 @@ BINARY = frozenset({"pow", "atan2", "hypot"})
 def function(lanes: Lanes, op: str, held: str) -> str | None:
     """The text of a call, or None if libm has no such function."""
     register, end = lanes.type(held), "f" if held == "float32" else ""
-    op = "exp" if op == "exp_nonpositive" else op
+    op = "exp" if op.startswith("exp_nonpositive") else op
     if op == "sigmoid":
         exp = sleef.function(lanes, "exp", held) or function(lanes, "exp", held)
         assert exp is not None

@@ -49,15 +49,25 @@ def horner(name: str, variable: str, coefficients: Sequence[str], register: str)
     return " ".join(lines)
 
 
-_WHOLE = {"float32": "12582912.0f", "float64": "0x1.8p52"}
+WHOLE = {"float32": "12582912.0f", "float64": "0x1.8p52"}
 """1.5 * 2^23 and 1.5 * 2^52: adding it rounds to a whole number, which the low bits then hold."""
 
 
 def nearest(lanes: Lanes, register: str, held: str = "float32") -> None:
     """Define `nearest(x)`: the nearest whole number for |x| < 2^22 (2^51)."""
-    builtin, whole = hardware.rounding(lanes, held, "round"), _WHOLE[held]
+    builtin, whole = hardware.rounding(lanes, held, "round"), WHOLE[held]
     body = f"return {builtin};" if builtin else f"return (x + {whole}) - {whole};"
     arithmetic.function(lanes, "nearest", f"{register} x", register, body)
+
+
+def power_of_two(lanes: Lanes, register: str, held: str, whole: str, by: int) -> str:
+    """2^(n + by), a normal number, where `whole` is n + `WHOLE`: its low bits become the exponent.
+    Multiplied by a NaN it is a NaN, whatever n was."""
+    bits, bias, of_mantissa = (
+        (lanes.type("int32"), 127, 23) if held == "float32" else (lanes.unsigned(8), 1023, 52)
+    )
+    exponent = f"({bias + by}{'' if held == 'float32' else 'UL'} << {of_mantissa})"
+    return f"({register})((({bits}){whole} << {of_mantissa}) + {exponent})"
 
 
 def scale(lanes: Lanes, register: str, held: str = "float32") -> None:
@@ -72,7 +82,7 @@ def scale(lanes: Lanes, register: str, held: str = "float32") -> None:
             f"return x * ({register})((h + 127) << 23) * ({register})((g + 127) << 23);"
         )
     else:
-        u64, whole = lanes.unsigned(8), _WHOLE[held]
+        u64, whole = lanes.unsigned(8), WHOLE[held]
         body = (
             f"{register} h = (n * 0.5 + {whole}) - {whole}, g = n - h; "
             f"return x * ({register})(({u64})(h + ({whole} + 1023.0)) << 52)"

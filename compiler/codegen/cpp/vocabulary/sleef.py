@@ -50,7 +50,7 @@ def _name(op: str, held: str, count: int, bound: str) -> str:
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
     """The text of a call; None if there is no such function, or not for this many lanes."""
-    op = "exp" if op == "exp_nonpositive" else op
+    op = "exp" if op.startswith("exp_nonpositive") else op
     bound = _UNARY.get(op) or _BINARY.get(op)
     bits = 8 * BYTES[held] * lanes.count
     if bound is None or not lanes.vocabulary.sleef or bits not in _WIDTHS:
