@@ -348,6 +348,18 @@ def test_erf_that_is_added_to_one_takes_half_the_instructions() -> None:
     assert "erf_quick(" not in summed
 
 
+def test_exp_beside_one_and_of_what_is_below_a_maximum() -> None:
+    x = torch.empty(64, 96)
+    assert "exp_quick(" in text(F.silu, x, comment="y = silu(x)")
+    kept = text(lambda x: (x.exp() + 1, x.exp()), x, comment="y = x.exp()")
+    assert "exp(" in kept and "exp_quick(" not in kept
+    below = text(lambda x: (x - x.amax(-1, keepdim=True)).exp(), x, comment="y = exp(x - max)")
+    assert "exp_nonpositive(" in below
+    above = text(lambda x: (x - x.amin(-1, keepdim=True)).exp(), x, comment="y = exp(x - min)")
+    of_another = text(lambda x: (x - x[:1].amax(-1, keepdim=True)).exp(), x, comment="")
+    assert "exp_nonpositive(" not in above + of_another
+
+
 def test_a_scan_waits_for_one_scalar_operation_per_vector() -> None:
     body = text(lambda x: x.cumsum(1), torch.rand(64, 256), comment="y = x.cumsum(1)")
     assert "cumsum_carry = cumsum_carry + ((cumsum_part)[7]);" in body, body

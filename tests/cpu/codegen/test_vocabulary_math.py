@@ -130,7 +130,7 @@ def test_float32_functions_are_within_their_bounds(isa, lanes) -> None:
 
 
 @each_width
-@pytest.mark.parametrize("dtype", (torch.float32, torch.float64), ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_exp_of_what_is_not_positive(isa, lanes, dtype) -> None:
     unit, name = Unit(isa, lanes), str(dtype).removeprefix("torch.")
     if lanes * BYTES[name] > max(isa.vector_bytes, BYTES[name]):

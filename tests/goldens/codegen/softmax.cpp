@@ -37,7 +37,7 @@ static void @_0(void* const* pointers, const long* sizes, char* workspace, int* 
             const auto step = [&](long column, f32x16& sum_part_) __attribute__((always_inline)) {
                 const f32x16 arg_value = load16(arg_row + column);
                 const f32x16 sub_0 = arg_value - broadcast16(amax);
-                const f32x16 exp_0 = exp(sub_0);
+                const f32x16 exp_0 = exp_nonpositive(sub_0);
                 store(exp_row + column, exp_0);
                 sum_part_ = sum_part_ + exp_0;
             };
@@ -55,7 +55,7 @@ static void @_0(void* const* pointers, const long* sizes, char* workspace, int* 
                 const long count = 1000 - column;
                 const f32x16 arg_value = load16(arg_row + column, count);
                 const f32x16 sub_0 = arg_value - broadcast16(amax);
-                const f32x16 exp_0 = exp(sub_0);
+                const f32x16 exp_0 = exp_nonpositive(sub_0);
                 store(exp_row + column, exp_0);
                 sum_part_0 = sum_part_0 + (first16(count) ? exp_0 : broadcast16(0.0f));
             }

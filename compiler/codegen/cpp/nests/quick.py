@@ -3,15 +3,21 @@
 Propagating NaN takes three instructions instead of one on a maximum's dependency chain. If the
 maximum is used only in exp(x - max), as in a softmax, and every such exponential is summed, the sum
 propagates NaN. 1 + erf(x), as in GELU, loses erf's last bits where erf is small, so its absolute
-error counts and not its relative one.
+error counts and not its relative one. 1 + exp(x), as in SiLU, loses all of exp where it is small.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeGuard
 
 from compiler.codegen.nests.facts import Facts
 from compiler.loops.dtypes import FLOATS
 from compiler.loops.expressions import Const, Expression, Local, Op, walk
 from compiler.loops.nest import Let, Reduction, Write, expressions
+
+ADDED_TO_ONE = {"erf": {"float32"}, "exp": {"float32", "float64"}}
+"""The functions with a quick form for 1 + f(x), and its dtypes."""
 
 
 def quick_max(facts: Facts, statement: Reduction) -> bool:
@@ -45,15 +51,39 @@ def quick_max(facts: Facts, statement: Reduction) -> bool:
     return bool(exponentials) and exponentials <= summed
 
 
-def added_to_one(facts: Facts) -> frozenset[Expression]:
-    """The float32 erf(x) of a nest that are used in 1 + erf(x) only."""
+def quick_functions(facts: Facts) -> dict[Expression, str]:
+    """Operators of a nest and the quick functions that compute them: exp and erf of 1 + f(x), and
+    the exp of x - max(x), which is not above 0."""
+    return {
+        **dict.fromkeys(_below_maxima(facts), "exp_nonpositive"),
+        **{part: f"{part.name}_quick" for part in _added_to_one(facts)},
+    }
+
+
+def _below_maxima(facts: Facts) -> Iterator[Op]:
+    for statement in facts.nest.statements:
+        if not isinstance(statement, Reduction) or statement.op != "max":
+            continue
+        shifted = (statement.expression, Local(statement.name, statement.dtype))
+        differences = {
+            other.name
+            for other in facts.nest.statements
+            if isinstance(other, Let) and _is(other.expression, "sub", shifted)
+        }
+        for part in facts.uses:
+            if _is_exponential(part, shifted, differences) and part.dtype in ADDED_TO_ONE["exp"]:
+                yield part
+
+
+def _added_to_one(facts: Facts) -> set[Op]:
+    """The exp(x), and the erf(x) of float32, of a nest that are used in 1 + f(x) only."""
     found = {
         part
         for part in facts.uses
-        if isinstance(part, Op) and part.name == "erf" and part.dtype == "float32"
+        if isinstance(part, Op) and part.dtype in ADDED_TO_ONE.get(part.name, ())
     }
     if not found:
-        return frozenset()
+        return found
     elsewhere: set[Expression] = set()
     for statement in reversed(facts.nest.statements):
         whole = statement.expression
@@ -62,7 +92,7 @@ def added_to_one(facts: Facts) -> frozenset[Expression]:
         for part in expressions(statement):
             if isinstance(part, Op) and not (part.name == "add" and any(map(_is_one, part.args))):
                 elsewhere.update(part.args)
-    return frozenset(found - elsewhere)
+    return found - elsewhere
 
 
 def _is_one(expression: Expression) -> bool:
@@ -75,7 +105,7 @@ def _is(expression: Expression, name: str, args: tuple[Expression, ...]) -> bool
 
 def _is_exponential(
     expression: Expression, shifted: tuple[Expression, ...], differences: set[str]
-) -> bool:
+) -> TypeGuard[Op]:
     if not isinstance(expression, Op) or expression.name != "exp":
         return False
     (argument,) = expression.args

@@ -8,7 +8,7 @@ from compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.indices import checked_index
 from compiler.codegen.cpp.nests.places import read_by_places
-from compiler.codegen.cpp.nests.quick import added_to_one
+from compiler.codegen.cpp.nests.quick import quick_functions
 from compiler.codegen.cpp.nests.registers import narrows
 from compiler.codegen.cpp.nests.window_reads import read_window
 from compiler.codegen.cpp.vocabulary.types import SCALARS
@@ -64,7 +64,7 @@ class Values(NestValues[Scope]):
         """Reads whose elements are transposed in an array."""
         self.written: dict[Write, tuple[Base, Address]] = {}
         """Writes whose elements lie in an array first, and are transposed from there."""
-        self._quick = added_to_one(facts)
+        self._quick = quick_functions(facts)
         self._stable: dict[object, str] = {}
 
     def keep(self, name: str, scope: Scope, base: Base, address: Address) -> None:
@@ -117,8 +117,9 @@ class Values(NestValues[Scope]):
         elif isinstance(expression, Op):
             args = [self.of(argument, scope) for argument in expression.args]
             dtypes = [argument.dtype for argument in expression.args]
-            quick = scope.lanes.count > 1 and expression in self._quick
-            op = f"{expression.name}_quick" if quick else expression.name
+            op = expression.name
+            if scope.lanes.count > 1:
+                op = self._quick.get(expression, op)
             text = scope.lanes.apply(op, args, dtypes, expression.dtype, scope.count)
             wanted = expression.name
         elif isinstance(expression, (Read, ReadIndexed)):

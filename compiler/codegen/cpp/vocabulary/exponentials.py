@@ -82,12 +82,12 @@ _EXP = {
 }
 
 
-def _exponent(lanes: Lanes, register: str, held: str, low: str, *, above: bool = True) -> str:
+def _exponent(lanes: Lanes, register: str, held: str, low: str) -> str:
     """Lines: x clamped, n = nearest(x / log 2), r = x - n log 2, p the polynomial. `low` is a line
     that bounds x from below."""
     high = f"{register}{{}} + {_EXP[held].high}"
-    upper = f" x = {high} < x ? {high} : x;" if above else ""
-    return f"{low}{upper}\n  {reduced(lanes, register, held)}\n  {series(register, held)}"
+    upper = f"x = {high} < x ? {high} : x;"
+    return f"{low} {upper}\n  {reduced(lanes, register, held)}\n  {series(register, held)}"
 
 
 def reduced(lanes: Lanes, register: str, held: str, *, less: str = "") -> str:
@@ -108,14 +108,15 @@ def series(register: str, held: str) -> str:
     return horner("p", "r", _EXP[held].polynomial, register)
 
 
-def _vanishing(register: str, low: str) -> str:
-    """Lines: where x is below `low`, the result is 0, and x becomes 0 meanwhile: a result that
-    underflows takes an Intel core some 150 cycles, and all masked elements of a softmax would."""
-    return f"{_none(register, low)} x = none ? {register}{{}} : x;"
-
-
 def _none(register: str, low: str) -> str:
+    """A line: where the result is 0."""
     return f"auto none = x < {register}{{}} + {low};"
+
+
+def _vanishing(register: str, low: str) -> str:
+    """The same, and x becomes 0 meanwhile: a result that underflows takes an Intel core some 150
+    cycles, and all masked elements of a softmax would."""
+    return f"{_none(register, low)} x = none ? {register}{{}} : x;"
 
 
 def _exp_result(register: str, power: str) -> str:
@@ -127,56 +128,53 @@ def _mantissa(held: str) -> str:
     return f"multiply_add(p, r * r, r) + {literal(1, held)}"
 
 
-def exp(
-    lanes: Lanes,
-    register: str,
-    held: str = "float32",
-    *,
-    above: bool = True,
-    beside_one: bool = False,
-) -> str:
-    """`above`: where x may be so large that the result is infinite. `beside_one`: for a result that
-    is added to 1."""
-    own = _EXP[held]
-    low = own.beside_one if beside_one else own.low
-    if hardware.scale(lanes, held) is None and (beside_one or not above):
-        return _by_one_power(lanes, register, held, low, above=above, beside_one=beside_one)
-    lines = _exponent(lanes, register, held, _vanishing(register, low), above=above)
+def exp(lanes: Lanes, register: str, held: str = "float32") -> str:
+    lines = _exponent(lanes, register, held, _vanishing(register, _EXP[held].low))
     return f"{lines}\n  {_exp_result(register, f'scale({_mantissa(held)}, n)')}"
 
 
-def _by_one_power(
-    lanes: Lanes, register: str, held: str, low: str, *, above: bool, beside_one: bool
-) -> str:
-    """exp where 2^n, times a constant, is always a normal number. Without an instruction that
-    scales, two powers of two would take as long as the polynomial. A result beside 1 does not
-    underflow: below `low` it is dropped at the end, whatever it has become."""
+def exp_quick(lanes: Lanes, register: str, held: str = "float32") -> str:
+    """exp as a summand beside 1, where it need not vanish."""
     own = _EXP[held]
-    below = _none(register, low) if beside_one and not above else _vanishing(register, low)
-    high = f"{register}{{}} + {own.high}"
-    upper = f" x = {high} < x ? {high} : x;" if above else ""
-    multiply_add(lanes, register, held)
-    first, second = own.log2
-    by = -1 if above else 0 if beside_one else 64
-    power = f"({_mantissa(held)}) * {power_of_two(lanes, register, held, 'w', by)}"
-    return (
-        f"{below}{upper}\n"
-        f"  {register} w = multiply_add(x, {own.one_by_log2}, {register}{{}} + {WHOLE[held]});\n"
-        f"  {register} n = w - {WHOLE[held]};\n"
-        f"  {register} r = multiply_add(n, {first}, x); r = multiply_add(n, {second}, r);\n"
-        f"  {series(register, held)}\n"
-        f"  {_exp_result(register, f'{power} * {literal(2.0**-by, held)}' if by else power)}"
-    )
+    low, high = f"{register}{{}} + {own.beside_one}", f"{register}{{}} + {own.high}"
+    lines, result = _by_one_power(lanes, register, held, -1)
+    clamps = f"x = {low} > x ? {low} : x; x = {high} < x ? {high} : x;"
+    return f"{clamps}\n  {lines}\n  return {result};"
 
 
 def exp_nonpositive(lanes: Lanes, register: str, held: str = "float32") -> str:
     """exp for x <= 0, as in x - max(x): no upper clamp."""
-    return exp(lanes, register, held, above=False)
+    lines, result = _by_one_power(lanes, register, held, 64)
+    low = _vanishing(register, _EXP[held].low)
+    return f"{low}\n  {lines}\n  {_exp_result(register, result)}"
 
 
 def exp_nonpositive_beside_one(lanes: Lanes, register: str, held: str = "float32") -> str:
-    """The same as a summand of a sum that is 1 or more, or not much less."""
-    return exp(lanes, register, held, above=False, beside_one=True)
+    """The same as a summand of a sum that is 1 or more, or not much less: it does not underflow.
+    Below the bound it is dropped at the end, whatever one power of two has made of it."""
+    lines, result = _by_one_power(lanes, register, held, 0)
+    scales = hardware.scale(lanes, held) is not None
+    low = (_vanishing if scales else _none)(register, _EXP[held].beside_one)
+    return f"{low}\n  {lines}\n  {_exp_result(register, result)}"
+
+
+def _by_one_power(lanes: Lanes, register: str, held: str, by: int) -> tuple[str, str]:
+    """Lines and the result of exp, for x such that 2^(n + by) is a normal number. Two powers of two
+    would take as long as the polynomial, where no instruction scales."""
+    if hardware.scale(lanes, held) is not None:
+        lines = f"{reduced(lanes, register, held)}\n  {series(register, held)}"
+        return lines, f"scale({_mantissa(held)}, n)"
+    multiply_add(lanes, register, held)
+    own = _EXP[held]
+    first, second = own.log2
+    lines = (
+        f"{register} w = multiply_add(x, {own.one_by_log2}, {register}{{}} + {WHOLE[held]});\n"
+        f"  {register} n = w - {WHOLE[held]};\n"
+        f"  {register} r = multiply_add(n, {first}, x); r = multiply_add(n, {second}, r);\n"
+        f"  {series(register, held)}"
+    )
+    result = f"({_mantissa(held)}) * {power_of_two(lanes, register, held, 'w', by)}"
+    return lines, f"{result} * {literal(2.0**-by, held)}" if by else result
 
 
 def define_nonpositive(lanes: Lanes, register: str) -> None:
@@ -215,10 +213,10 @@ def expm1(lanes: Lanes, register: str, held: str = "float32") -> str:
 
 
 def sigmoid(lanes: Lanes, register: str, held: str = "float32") -> str:
-    body = exp(lanes, register, held, beside_one=True)
-    arithmetic.function(lanes, "exp_beside_one", f"{register} x", register, body)
+    body = exp_quick(lanes, register, held)
+    arithmetic.function(lanes, "exp_quick", f"{register} x", register, body)
     one = "1.0f" if held == "float32" else "1.0"
-    return f"return {one} / ({one} + exp_beside_one(-x));"
+    return f"return {one} / ({one} + exp_quick(-x));"
 
 
 _TANH_NEAR = {
@@ -267,6 +265,7 @@ def tanh(lanes: Lanes, register: str, held: str = "float32") -> str:
 
 WIDE: dict[str, Callable[..., str]] = {
     "exp": exp,
+    "exp_quick": exp_quick,
     "exp_nonpositive": exp_nonpositive,
     "exp_nonpositive_beside_one": exp_nonpositive_beside_one,
     "exp2": exp2,

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _BODIES = {
     "exp": exponentials.exp,
+    "exp_quick": exponentials.exp_quick,
     "exp_nonpositive": exponentials.exp_nonpositive,
     "exp_nonpositive_beside_one": exponentials.exp_nonpositive_beside_one,
     "exp2": exponentials.exp2,

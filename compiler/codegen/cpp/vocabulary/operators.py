@@ -34,8 +34,8 @@ NAMES = frozenset(
     {
         *OPERATORS,
         *("absolute", "round_even", "square", "cube", "reciprocal_square"),
-        *("erf_quick", "exp_nonpositive", "exp_nonpositive_beside_one", "max_quick", "min_quick"),
-        *("real", "special"),
+        *("erf_quick", "exp_quick", "exp_nonpositive", "exp_nonpositive_beside_one"),
+        *("max_quick", "min_quick", "real", "special"),
         *("load", "store", "store_strided", "store_interleaved", "scatter"),
         *("inside", "to_mask", "transpose", "bf16", "half", "bf16_to_f32", "half_to_f32"),
         *("floor_divide_far", "trunc_divide_far", "remainder_far", "fmod_far", "erfinv_far"),
