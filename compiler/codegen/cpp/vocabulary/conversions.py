@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import resizing, sixteen
+from compiler.codegen.cpp.vocabulary import hardware, resizing, sixteen
 from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
 from compiler.loops.dtypes import BYTES, FLOATS, REDUCED, compute_dtype
 
@@ -45,11 +45,35 @@ def cast(lanes: Lanes, value: str, source: str, dtype: str) -> str:
             result = cast(lanes, cast(lanes, "x", source, between), between, dtype)
         else:
             builtin = resizing.resize(lanes, source, dtype)
+            builtin = builtin or resizing.between_floats(lanes, source, dtype)
             result = builtin or f"__builtin_convertvector(x, {target})"
+        if source == "int64" and _by_exponent(lanes, dtype):
+            far = f"OUTLINE {target} {name}_far({register} x) {{ return {result}; }}\n"
+            return f"{far}INLINE {target} {name}({register} x) {{ {_near_zero(lanes, dtype)} }}"
         return f"INLINE {target} {name}({register} x) {{ return {result}; }}"
 
     lanes.need(f"{name}({register})", text)
     return f"{name}({value})"
+
+
+def _by_exponent(lanes: Lanes, dtype: str) -> bool:
+    """Whether 64-bit integers become floats without an instruction for it."""
+    return (
+        dtype in FLOATS and lanes.isa.builtins and lanes.count == 4 and lanes.isa.vector_bytes == 32
+    )
+
+
+def _near_zero(lanes: Lanes, dtype: str) -> str:
+    """The body of a conversion of int64: below 2^51, the bits of x + 1.5 * 2^52 are that of 1.5 *
+    2^52 plus x, and x is exact in float64. GCC converts one lane after another."""
+    i64, f64 = lanes.type("int64"), lanes.type("float64")
+    some = hardware.any_wide_lane(lanes, "v")
+    wide = f"({f64})(t + {0x4338000000000000 - (1 << 51)}L) - 0x1.8p52"
+    result = wide if dtype == "float64" else cast(lanes, wide, "float64", dtype)
+    return (
+        f"{i64} t = x + {1 << 51}L, v = t | ({(1 << 52) - 1}L - t); "
+        f"if (__builtin_expect({some}, 0)) return to_{CODES[dtype]}_far(x); return {result};"
+    )
 
 
 def to_mask(lanes: Lanes, comparison: str, dtype: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic
+from compiler.codegen.cpp.vocabulary import arithmetic, conversions
 from compiler.codegen.cpp.vocabulary.polynomials import multiply_add
 
 if TYPE_CHECKING:
@@ -57,24 +57,22 @@ def _in_float64(lanes: Lanes, register: str) -> str:
     """The text of |x|^y in float64 and back, as whole vectors or by halves."""
     if 8 * lanes.count <= lanes.isa.vector_bytes:
         _core(lanes)
-        wide = lanes.type("float64")
-        pair = ", ".join(f"__builtin_convertvector({name}, {wide})" for name in ("m", "y"))
-        return f"__builtin_convertvector(power({pair}), {register})"
+        return _converted(lanes, "m", "y")
     half = lanes.vocabulary.lanes(lanes.count // 2)
     _core(half)
-    narrow, wide = half.type("float32"), half.type("float64")
 
     def part(name: str, start: int) -> str:
         order = ", ".join(str(start + lane) for lane in range(half.count))
-        taken = f"__builtin_shufflevector({name}, {name}, {order})"
-        return f"__builtin_convertvector({taken}, {wide})"
+        return f"__builtin_shufflevector({name}, {name}, {order})"
 
-    low, high = (
-        f"__builtin_convertvector(power({part('m', start)}, {part('y', start)}), {narrow})"
-        for start in (0, half.count)
-    )
+    low, high = (_converted(half, part("m", start), part("y", start)) for start in (0, half.count))
     order = ", ".join(map(str, range(lanes.count)))
     return f"__builtin_shufflevector({low}, {high}, {order})"
+
+
+def _converted(lanes: Lanes, magnitude: str, power: str) -> str:
+    x, y = (conversions.cast(lanes, one, "float32", "float64") for one in (magnitude, power))
+    return conversions.cast(lanes, f"power({x}, {y})", "float64", "float32")
 
 
 def body(lanes: Lanes, register: str) -> str:

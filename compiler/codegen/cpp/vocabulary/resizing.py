@@ -1,4 +1,4 @@
-"""GCC's builtins that widen or narrow lanes, including 16-bit floats."""
+"""GCC's builtins that widen or narrow lanes, including 16-bit floats and float64."""
 
 from __future__ import annotations
 
@@ -18,16 +18,24 @@ def widen_u16(lanes: Lanes, bits: str) -> str:
         i16, i32 = lanes.signed(2), lanes.signed(4)
         operands = f"({i16}){bits}, {i32}{{}}, {all_lanes(lanes)}"
         return f"({u32})__builtin_ia32_pmovzxwd512_mask({operands})"
+    if lanes.isa.builtins and lanes.count == 8:
+        eight = foreign(lanes, "short", 2)
+        return f"({u32})__builtin_ia32_pmovzxwd256(({eight}){bits})"
     return f"__builtin_convertvector({bits}, {u32})"
 
 
 def narrow_u32(lanes: Lanes, words: str) -> str:
-    """The low 16 bits of 32-bit lanes."""
+    """32-bit lanes below 2^16 as 16-bit lanes."""
     u16 = lanes.unsigned(2)
     if is_avx512(lanes) and lanes.count == 16:
         i16, i32 = lanes.signed(2), lanes.signed(4)
         move = f"__builtin_ia32_pmovdw512_mask(({i32})({words}), {i16}{{}}, {all_lanes(lanes)})"
         return f"({u16}){move}"
+    if lanes.isa.builtins and lanes.count == 8:
+        eight = foreign(lanes, "int", 4)
+        half = f"__builtin_ia32_vextractf128_si256(({eight})w, "
+        packed = f"__builtin_ia32_packusdw128({half}0), {half}1))"
+        return f"({{ auto w = {words}; ({u16}){packed}; }})"
     return f"__builtin_convertvector({words}, {u16})"
 
 
@@ -61,6 +69,23 @@ def f32_to_half(lanes: Lanes) -> str | None:
     if lanes.count == 8:
         return f"({u16})__builtin_ia32_vcvtps2ph256(x, 0)"
     return None
+
+
+_BETWEEN_FLOATS = {
+    ("float32", "float64"): "cvtps2pd",
+    ("int32", "float64"): "cvtdq2pd",
+    ("float64", "float32"): "cvtpd2ps",
+    ("float64", "int32"): "cvttpd2dq",
+}
+
+
+def between_floats(lanes: Lanes, source: str, dtype: str) -> str | None:
+    """`x`, lanes of float64, from 32 bits or to 32 bits. GCC 12 and 13 move one half of a small
+    vector through memory, 13 in a way that waits for the write."""
+    name = _BETWEEN_FLOATS.get((source, dtype))
+    if name is None or not lanes.isa.builtins or lanes.count != 4:
+        return None
+    return f"__builtin_ia32_{name}256(x)"
 
 
 _LETTERS = {1: "b", 2: "w", 4: "d", 8: "q"}
