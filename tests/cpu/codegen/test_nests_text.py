@@ -421,3 +421,12 @@ def test_rows_that_only_ride_stay_whole(monkeypatch: pytest.MonkeyPatch) -> None
     body = text(lambda x: x.t().log_softmax(-1).exp().sum(-1), x, comment="y = …")
     assert "unit / 1000" not in body
     assert "log_softmax_part_row[512]" in body  # the logarithms, once for all rows
+
+
+@pytest.mark.parametrize("isa", [AVX512, AVX2], ids=lambda isa: isa.name)
+def test_positions_are_on_the_lanes_where_classes_are_far_apart(isa) -> None:
+    # four positions, because of int64, take less time than eight classes loaded one by one
+    scores, wanted = torch.randn(26, 39, 1014), torch.zeros(26, 1014, dtype=torch.int64)
+    body = text(F.cross_entropy, scores, wanted, comment="cross_entropy(x, t)", isa=isa)
+    assert "const float* arg_j = arg_i + j;" not in body
+    assert not re.search(r"load_strided\d+\(arg_", body)

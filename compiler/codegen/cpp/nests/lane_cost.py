@@ -20,6 +20,9 @@ TILED, TILED_WRITE = 8, 22
 transposed write. These, `SUM` and `FUNCTION` fit 460 pairs of times, of rows of 2 to 100 elements
 with the rows and with their elements on the lanes (Xeon, AVX-512): the choice costs 1% on average,
 with equal costs for reads and writes, sums and maxima 7%."""
+APART = 2
+"""Cost of an element at a place of its own, in vector instructions, where no instruction gathers: a
+load, and its share of the shuffles that all go through one port."""
 PARTIAL = 0.85
 """Time of a partial tile, relative to that of a whole one."""
 EVICTED = 8
@@ -44,6 +47,7 @@ def lane_cost(
     sizes: list[Size],
     row: bool,
     turned: Mapping[Read | Write, Size],
+    gathers: bool,
 ) -> float:
     """Vector instructions per 16 useful elements.
 
@@ -67,7 +71,7 @@ def lane_cost(
                 seen = window(facts, part, lane) if isinstance(part, ReadIndexed) else None
                 if seen is not None:
                     step = seen.step
-                total += often * (1 if part in turned else load_cost(step, lanes))
+                total += often * (1 if part in turned else load_cost(step, lanes, gathers))
         if isinstance(statement, Write) and lane in facts.domain(statement):
             unit = statement.address.strides[lane] == 1 and not statement.address.then
             apart = not unit or any(lane in facts.axes(term.index) for term in statement.terms)
@@ -130,11 +134,13 @@ def tile_cost(wide: Size, lanes: int) -> float:
     return TILED * lanes * (whole + (PARTIAL if left else 0)) / wide
 
 
-def load_cost(step: Size, lanes: int) -> int:
+def load_cost(step: Size, lanes: int, gathers: bool = True) -> int:
     """Instructions that load a vector of elements this far apart; 0: at unrelated places."""
     if step == 1:
         return 1
-    return 2 * abs(step) if isinstance(step, int) and is_near(lanes, step) else lanes
+    if isinstance(step, int) and is_near(lanes, step):
+        return 2 * abs(step)
+    return lanes if gathers else APART * lanes
 
 
 def _frequency(facts: Facts, statement: Statement, lane: int, sizes: list[Size]) -> float:

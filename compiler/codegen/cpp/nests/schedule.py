@@ -286,7 +286,7 @@ def _lane(
         if isinstance(size, int) and size < 2:
             continue
         blocks = _turned(facts, axis, lanes, ordered)
-        cost = lane_cost(facts, axis, lanes, bare, axis in ordered, blocks)
+        cost = lane_cost(facts, axis, lanes, bare, axis in ordered, blocks, isa.gathers)
         cost += eviction_cost(facts, axis, lanes, blocks, scatters=scatters)
         costs[axis] = cost
         if best is None or (cost, -axis) < best[:2]:
