@@ -8,7 +8,7 @@ the pointers, and `measured_again` repeats some of those calls.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ from compiler.measure.compiled.redirected import Redirected
 from compiler.measure.compiled.shadows import Shadows, StorageCopy, copied
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.rounds.whole_runs import DeviceRun
+from compiler.runtime.artifact import Artifact
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, loaded_segments, run_wrapper
 from compiler.runtime.launcher import launcher
@@ -180,19 +181,25 @@ class EngineGraph(Redirected):
     def _on_gpu(self) -> bool:
         return self.compiled.artifact.device >= 0
 
+    def calling(
+        self, functions: Mapping[str, Any], artifact: Artifact | None = None
+    ) -> Callable[[list[Any]], Any]:
+        """The graph's callable with these functions in place of its own. `artifact`: with another
+        wrapper."""
+        artifact, call = artifact or self.compiled.artifact, self.compiled.call
+        if artifact.entry:
+            whole: Callable[[list[Any]], Any] = functions.get(artifact.entry, call)
+            return whole
+        return run_wrapper(artifact, {**call.__globals__, **functions})
+
     def _call(self, handle: ctypes.CDLL, memory: list[Any]) -> Callable[[list[Any]], Any]:
         """The graph's callable, on the observable unit."""
-        artifact = self.compiled.artifact
         functions: dict[str, Any] = {}
-        for entry in artifact.segments:
+        for entry in self.compiled.artifact.segments:
             segment = _Segment(handle, entry)
             segment.memory = memory
             functions[entry.name] = segment
-        if artifact.entry:
-            whole: Callable[[list[Any]], Any] = functions[artifact.entry]
-            return whole
-        names = {**self.compiled.call.__globals__, **functions}
-        return run_wrapper(artifact, names)
+        return self.calling(functions)
 
     def _handle(self) -> ctypes.CDLL:
         """The library of the observable unit, built unless it is in the cache."""

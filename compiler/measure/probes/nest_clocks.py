@@ -92,13 +92,3 @@ class NestClocks:
             yield lambda: [self._ns[place] / 1e9 for place in range(len(self.nests))]
         finally:
             setattr(self._module, self.name, before)
-
-
-def several_nests(source: str, names: Sequence[str]) -> list[str]:
-    """Those of a module's kernels that have more than one nest."""
-    found = []
-    for name in names:
-        text = re.search(_STATEMENT.format(name=re.escape(name)), source, re.MULTILINE | re.DOTALL)
-        if text is not None and len(outermost_loops(text[1])) > 1:
-            found.append(name)
-    return found
