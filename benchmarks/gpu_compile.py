@@ -44,7 +44,7 @@ STAGES = (
     ("memory", "compiler.engine.compile", "plan"),
     ("codegen", "compiler.engine.targets", "Gpu.unit"),
     ("kernels, g++", "compiler.runtime.compiled", "_path"),
-    ("loading", "compiler.runtime.compiled", "_functions"),
+    ("loading", "compiler.runtime.compiled", "loaded_segments"),
 )
 
 

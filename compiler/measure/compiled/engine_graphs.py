@@ -17,7 +17,6 @@ import torch
 from torch import fx
 
 from compiler.codegen.launcher.segment import STACK_BYTES, KernelSite
-from compiler.control.hooks import Missing
 from compiler.engine.recording import watching
 from compiler.measure.compiled.alone import NotAlone, Step
 from compiler.measure.compiled.redirected import Redirected
@@ -27,9 +26,8 @@ from compiler.measure.rounds.whole_runs import DeviceRun
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, loaded_segments, run_wrapper
-from compiler.runtime.launcher import launcher
 from compiler.runtime.libraries import LibrarySource, library
-from compiler.runtime.python_path import PythonSegment, python_functions
+from compiler.runtime.python_path import PythonSegment
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
 from compiler.runtime.unavailable import Unavailable
@@ -219,13 +217,7 @@ def built_unit(graph: EngineGraph, text: str) -> tuple[dict[str, Callable[..., A
     store = usable_store()[0]
     try:
         made = library(unit, found, store)
-        calls = launcher(found, store)
-        if not isinstance(calls, Missing):
-            return loaded_segments(artifact, made.path, calls, store, call)
-        if artifact.device >= 0:
-            raise NotAlone(str(calls))
-        segments = python_functions(made.path, artifact.segments, call)
-        return segments, ctypes.CDLL(str(made.path))
+        return loaded_segments(artifact, made.path, found, store, call)[:2]
     except (BuildFailed, OSError, Unavailable) as error:
         raise NotAlone(f"its unit could not be built for a measurement: {error}") from error
 
