@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, after_call
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import lowering_graph_id
-from compiler.inductor.code_nests import nests_of_cpp, nests_of_triton
+from compiler.inductor.code_nests import nests_of
 from compiler.inductor.predicted import predicting
 from compiler.trace.loop_nests import loop_lines
 from compiler.trace.records import Kernel, Wrapper
@@ -35,24 +35,11 @@ _LIBRARY = re.compile(
 def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.output_code import CompiledFxGraph
 
-    original = CompiledFxGraph.after_deserialization
-    safely = Safely(recorder, HOOK.name)
-
-    def after_deserialization(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(self, *args, **kwargs)
-        safely(_record, recorder, self)
-        return result
-
-    return patch(CompiledFxGraph, "after_deserialization", after_deserialization)
+    note = Safely(recorder, HOOK.name).guarded(_record, recorder)
+    return after_call(CompiledFxGraph, "after_deserialization", note)
 
 
-def _nests(text: str, language: str) -> int:
-    if not text or language == "aten":
-        return 0
-    return nests_of_cpp(text) if language == "cpp" else nests_of_triton(text)
-
-
-def _record(recorder: Recorder, compiled: Any) -> None:
+def _record(recorder: Recorder, _path: Any, compiled: Any, *_: Any, **__: Any) -> None:
     options = getattr(compiled, "fx_kwargs", None) or {}
     parent = lowering_graph_id(bool(options.get("is_backward")), bool(options.get("is_inference")))
     arch = predicting.get()
@@ -69,7 +56,7 @@ def _record(recorder: Recorder, compiled: Any) -> None:
                 text=recorder.text(text),
                 no_line=NO_LINE,
                 loops=loop_lines(text) if language == "cpp" else (),
-                loop_nests=_nests(text, language),
+                loop_nests=nests_of(text, language),
                 predicted=bool(arch),
             )
         )

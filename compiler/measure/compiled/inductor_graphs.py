@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook, patch
+from compiler.control.hooks import Hook, after_call
 from compiler.measure.compiled.alone import NotAlone, Step
 from compiler.measure.compiled.redirected import Redirected
 from compiler.measure.compiled.shadows import Shadows, copied
@@ -126,15 +126,12 @@ def inductor_graphs(keep_arguments: bool = True) -> Iterator[list[InductorGraph]
     from torch._inductor.codecache import PyCodeCache
 
     found: list[InductorGraph] = []
-    original = PyCodeCache.load_by_key_path
 
-    def load_by_key_path(*args: Any, **kwargs: Any) -> Any:
-        module = original(*args, **kwargs)
+    def loaded(module: Any, *_: Any, **__: Any) -> None:
         if callable(getattr(module, "call", None)):
             found.append(InductorGraph(module, keep_arguments))
-        return module
 
-    undo = patch(PyCodeCache, "load_by_key_path", staticmethod(load_by_key_path))
+    undo = after_call(PyCodeCache, "load_by_key_path", loaded)
     try:
         yield found
     finally:
