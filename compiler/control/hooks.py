@@ -10,7 +10,8 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,6 +158,15 @@ def patch(owner: object, name: str, replacement: object) -> Uninstall:
             delattr(owner, name)
 
     return undo
+
+
+@contextmanager
+def during(undo: Uninstall) -> Iterator[None]:
+    """What `undo` undoes holds inside the block."""
+    try:
+        yield
+    finally:
+        undo()
 
 
 def before_call(owner: object, name: str, note: Callable[..., object]) -> Uninstall:
