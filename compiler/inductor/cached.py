@@ -17,16 +17,12 @@ from compiler.control.safely import Safely
 from compiler.graphs.current import lowering_graph_id
 from compiler.inductor.code_nests import nests_of
 from compiler.inductor.predicted import predicting
+from compiler.trace.generated_code import definitions
 from compiler.trace.loop_nests import loop_lines
 from compiler.trace.records import Kernel, Wrapper
 
 NO_LINE = "its code came from the FX graph cache, which keeps no nodes and no lines"
 
-_DEFINITION = re.compile(
-    r"^(?P<name>\w+) = async_compile\.(?P<maker>cpp_pybinding|triton)\("
-    r"[^\n]*?r?(?P<quote>'''|\"\"\")\n?(?P<text>.*?)(?P=quote)",
-    re.MULTILINE | re.DOTALL,
-)
 _LIBRARY = re.compile(
     r"^ +(?:\w+ = )?(?P<name>(?:extern_kernels|torch\.ops|aten)\.[\w.]+)\(", re.MULTILINE
 )
@@ -69,10 +65,11 @@ def _record(recorder: Recorder, _path: Any, compiled: Any, *_: Any, **__: Any) -
 def kernels_in(source: str) -> Iterator[tuple[str, Literal["cpp", "triton", "aten"], str]]:
     """(name, language, text) of each kernel that a wrapper defines, then of each library call."""
     end = 0
-    for match in _DEFINITION.finditer(source):
-        language: Literal["cpp", "triton"] = "cpp" if match["maker"] != "triton" else "triton"
-        yield match["name"], language, match["text"]
-        end = match.end()
+    for one in definitions(source):
+        if one.how in ("cpp_pybinding", "triton"):
+            language: Literal["cpp", "triton"] = "triton" if one.how == "triton" else "cpp"
+            yield one.name, language, one.text.removeprefix("\n")
+            end = one.end
     for match in _LIBRARY.finditer(source, end):
         yield match["name"], "aten", ""
 
