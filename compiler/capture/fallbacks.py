@@ -7,11 +7,12 @@ from typing import Literal
 
 from compiler.capture.frames import Frame, FrameStatus, on_error
 from compiler.capture.graph_breaks import RECOMPILE_LIMITS, on_break
-from compiler.capture.messages import MESSAGES, Message, in_short
-from compiler.control.hooks import RecordingHook, Uninstall
+from compiler.capture.messages import MESSAGES, in_short
+from compiler.control.hooks import RecordingHook, Uninstall, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.records import Advice, EagerFallback, GraphBreak, Location
+from compiler.trace.torch_logs.breaks import Message
 
 EagerKind = Literal["recompile-limit", "suppressed-error", "backend", "disabled"]
 
@@ -84,11 +85,7 @@ def install(recorder: Recorder) -> Uninstall:
     on_error.append(ended)
     on_break.append(broke)
 
-    def uninstall() -> None:
-        on_error.remove(ended)
-        on_break.remove(broke)
-
-    return uninstall
+    return undo_all([lambda: on_error.remove(ended), lambda: on_break.remove(broke)])
 
 
 def _limit(message: Message) -> tuple[Advice, ...]:

@@ -7,7 +7,7 @@ torch/_inductor/cudagraph_utils.py).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
@@ -128,12 +128,8 @@ def recorded(made: NewRecording, graph: str) -> None:
         CudagraphRecording(
             graph=graph,
             compile_id=compile_of(graph),
-            sizes=made.sizes,
-            again=made.again,
-            reason=made.reason,
-            seconds=made.seconds,
-            bytes=made.bytes,
             call=recorder.call,
+            **asdict(made),
         )
     )
 
