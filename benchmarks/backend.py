@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+"""Sides that are Inductor in one of torch.compile's modes."""
 TORCH = "torch"
 """The side that computes nothing: what TorchDynamo and AOTAutograd take for a call."""
 
@@ -24,6 +26,18 @@ def backend(engine: str) -> str | Callable[..., Any]:
     from compiler.engine.backend import backend as ours
 
     return ours
+
+
+def compiled(function: Any, side: str, dynamic: bool | None = None) -> Any:
+    """The function as a side runs it: `eager`; `default` or another mode of torch.compile; or a
+    backend, and its mode if it has one (`tcw reduce-overhead`)."""
+    import torch
+
+    if side == "eager":
+        return function
+    engine, _, mode = ("inductor " + side if side in MODES else side).partition(" ")
+    mode = "" if mode == "default" else mode
+    return torch.compile(function, backend=backend(engine), mode=mode or None, dynamic=dynamic)
 
 
 def _empty() -> Callable[..., Any]:

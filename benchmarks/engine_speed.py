@@ -200,7 +200,7 @@ def main() -> None:
     for kind, pairs in found.items():
         for place, side in enumerate(SIDES[:2]):
             each = [pair[place] for pair in pairs]
-            mean, worst = timing.geomean(each), min(each)
+            mean, worst = statistics.geometric_mean(each), min(each)
             print(
                 f"{side} over tcw, {kind}s: geomean {mean:.2f}x, worst {worst:.2f}x of {len(each)}"
             )

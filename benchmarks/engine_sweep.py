@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
 import time
 import zlib
@@ -44,7 +45,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import timing  # noqa: E402
 from benchmarks.backend import TORCH  # noqa: E402
 from benchmarks.sweep_workers import Row, in_workers, serve  # noqa: E402
 
@@ -105,7 +105,7 @@ def summary(rows: dict[str, Row]) -> list[str]:
         f"{len(timed)} cases; {kinds['skipped']} skipped, {kinds['failed']} failed,"
         f" {kinds['crashed']} crashed",
         *(f"  skipped: {count:5}  {why}" for why, count in skipped(rows.values())),
-        f"Inductor's time over ours: geomean {timing.geomean(against):.2f}, worst"
+        f"Inductor's time over ours: geomean {statistics.geometric_mean(against):.2f}, worst"
         f" {min(against):.2f}; below 0.9 {share(against, 0.9)}, below 0.7 {share(against, 0.7)}",
     ]
     if eager:
@@ -113,7 +113,7 @@ def summary(rows: dict[str, Row]) -> list[str]:
         own = [one if slower_kernel(row) else 1.0 for one, row in zip(ratios, eager, strict=True)]
         found += [
             f"eager's over ours, where eager takes {LARGE * 1e6:.0f} µs or more ({len(eager)}):"
-            f" geomean {timing.geomean(ratios):.2f}, worst {min(ratios):.2f}; below"
+            f" geomean {statistics.geometric_mean(ratios):.2f}, worst {min(ratios):.2f}; below"
             f" {EAGER:.2f} {share(ratios, EAGER)}",
             f"  of these slower than eager even without what torch's compiled call takes by"
             f" itself: {share(own, EAGER)}",

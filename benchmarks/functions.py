@@ -10,6 +10,7 @@ turn in each round, and each figure is the lower quartile of the rounds. Inputs 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -91,7 +92,7 @@ def main() -> None:
         print(f"{name:14} {dtype:8} {eager * 1e6:10.1f} {inductor * 1e6:10.1f} {ours * 1e6:10.1f}"
               f" {inductor / ours:13.2f} {eager / ours:10.2f}")  # fmt: skip
     for place, name in ((3, "Inductor"), (2, "eager")):
-        mean = timing.geomean([row[place] / row[4] for row in rows])
+        mean = statistics.geometric_mean([row[place] / row[4] for row in rows])
         print(f"geometric mean of {name}'s time over ours: {mean:.2f}")
 
 

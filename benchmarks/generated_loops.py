@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -134,7 +135,7 @@ def main() -> None:
             f" {ratios[-1]:6.2f} {kept:6.2f} {rate:5.0f}",
             flush=True,
         )
-    print(f"geomean {timing.geomean(ratios):.2f}")
+    print(f"geomean {statistics.geometric_mean(ratios):.2f}")
 
 
 if __name__ == "__main__":

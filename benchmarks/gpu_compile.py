@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,6 +25,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.stages import Stages, in_child  # noqa: E402
+
 FIRST = "TorchDynamo, first call"
 CAPTURE = (FIRST, "AOTAutograd", "partition")
 """What torch captures with, which other engines pay, too."""
@@ -44,7 +47,7 @@ STAGES = (
     ("memory", "compiler.engine.compile", "plan"),
     ("codegen", "compiler.engine.targets", "Gpu.unit"),
     ("kernels, g++", "compiler.runtime.compiled", "_path"),
-    ("loading", "compiler.runtime.compiled", "_functions"),
+    ("loading", "compiler.runtime.compiled", "loaded_segments"),
 )
 
 
@@ -132,7 +135,6 @@ def measure(name: str, task: str, arch: str) -> dict[str, Any]:
 
     from benchmarks import table_models
     from benchmarks.backend import backend
-    from benchmarks.stages import Stages
     from compiler.measure.calls.runs import loss_of
 
     training = task == "training"
@@ -192,20 +194,14 @@ def main() -> None:
 
 def print_row(name: str, task: str, arch: str, slowest: int) -> None:
     """Measure a row in a process of its own."""
-    command = [sys.executable, __file__, "--child", "--models", name, "--tasks", task]
+    options = ["--models", name, "--tasks", task, "--arch", arch]
     with tempfile.TemporaryDirectory(prefix="gpu-compile-") as caches:
         folders = {"TCW_CACHE_DIR": f"{caches}/tcw", "TRITON_CACHE_DIR": f"{caches}/triton"}
-        done = subprocess.run(
-            [*command, "--arch", arch],
-            env={**os.environ, **folders},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode:
-        print(f"{name}, {task}: {(done.stderr.strip().splitlines() or ['?'])[-1][:300]}")
-        return
-    row = json.loads(done.stdout.splitlines()[-1])
+        try:
+            row = in_child(__file__, options, folders)
+        except SystemExit as failed:
+            print(failed)
+            return
     whole, kernels = sum(row["stages"].values()), row["kernels"]
     print(f"{row['title']}, {row['for']}: {whole:.1f} CPU s, {row['wall']:.1f} s")
     capture = sum(row["stages"][stage] for stage in CAPTURE)

@@ -20,6 +20,12 @@ from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.backend import compiled  # noqa: E402
+from compiler.measure.rounds.noise import spread  # noqa: E402
+from compiler.measure.rounds.rounds import RoundsPlan, in_rounds  # noqa: E402
+
 SIDES = ("eager", "inductor", "inductor reduce-overhead", "tcw", "tcw reduce-overhead")
 IN_FLIGHT = 200
 """At most this many kernels are launched before the device is waited for: its queue holds 1,024."""
@@ -36,18 +42,6 @@ def chain(count: int) -> Callable[[Any], Any]:
         return x
 
     return run
-
-
-def compiled(side: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    import torch
-
-    from benchmarks.backend import backend
-
-    if side == "eager":
-        return function
-    engine, _, mode = side.partition(" ")
-    options = {"mode": mode} if mode else {}
-    return torch.compile(function, backend=backend(engine), dynamic=False, **options)
 
 
 def once(call: Call, count: int) -> tuple[float, float]:
@@ -80,8 +74,7 @@ def turn(
 
 
 def cell(values: list[float]) -> str:
-    middle = median(values)
-    return f"{middle:.1f} ±{3 * median(abs(value - middle) for value in values):.1f}"
+    return f"{median(values):.1f} ±{3 * spread(values):.1f}"
 
 
 def main() -> None:
@@ -90,10 +83,7 @@ def main() -> None:
     parser.add_argument("--counts", default="1,10,100")
     parser.add_argument("--seconds", type=float, default=3.0, help="for each row")
     arguments = parser.parse_args()
-    sys.path.insert(0, str(ROOT))
     import torch
-
-    from compiler.measure.rounds.rounds import RoundsPlan, in_rounds
 
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}\n")
     print("| kernels | side | host µs | done µs |\n|---|---|---|---|")
@@ -103,7 +93,7 @@ def main() -> None:
         calls: dict[str, Call] = {}
         for side in filter(None, arguments.sides.split(",")):
             torch._dynamo.reset()
-            run = compiled(side, chain(count))
+            run = compiled(chain(count), side, dynamic=False)
             with torch.no_grad():
                 for _ in range(4):
                     torch.compiler.cudagraph_mark_step_begin()

@@ -21,7 +21,6 @@ import contextlib
 import fcntl
 import functools
 import json
-import math
 import os
 import subprocess
 import sys
@@ -29,7 +28,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
+from statistics import geometric_mean, median
 from typing import Any
 
 SIDES = ("eager", "inductor", "tuned", "tcw", "tcw-tuned")
@@ -241,7 +240,7 @@ def table(rows: list[Row], copy: float) -> str:
             cells.append(f"{ratios['of copy'][-1]:.0%}")
         lines.append("| " + " | ".join(cells) + " |")
     words = [
-        f"{name} {math.exp(sum(map(math.log, values)) / len(values)):.2f}"
+        f"{name} {geometric_mean(values):.2f}"
         f" (worst {min(values):.2f}, {sum(value < 0.95 for value in values)} of {len(values)}"
         " below 0.95)"
         for name, values in ratios.items()
@@ -314,11 +313,13 @@ def main() -> None:
     sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
     import torch
 
+    from benchmarks.gpu_cases import cases
+
     if not torch.cuda.is_available():
         raise SystemExit("no GPU on this machine")
     if given.jobs > 1:
         rows = in_processes(given.jobs, given.lock)
-        names = {case.name: place for place, case in enumerate(_cases())}
+        names = {case.name: place for place, case in enumerate(cases())}
         rows.sort(key=lambda row: names[row["case"]])
     else:
         clock = Clock(given.lock)
@@ -336,12 +337,6 @@ def main() -> None:
     print(f"\n{time.strftime('%Y-%m-%d')}, {name}, torch {torch.__version__}\n")
     if rows:
         print(table(rows, max(row["copy"] for row in rows)))
-
-
-def _cases() -> list[Any]:
-    from benchmarks.gpu_cases import cases
-
-    return cases()
 
 
 if __name__ == "__main__":

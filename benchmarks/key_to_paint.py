@@ -10,7 +10,6 @@ both processes spend on a step, which does not depend on the machine's load.
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
 import sys
 import time
@@ -29,10 +28,10 @@ from workbench.tui.app import Workbench  # noqa: E402
 from workbench.tui.bench import Bench  # noqa: E402
 from workbench.tui.live_feed import LiveFeed  # noqa: E402
 from workbench.worker.client import Driver  # noqa: E402
+from workbench.worker.processes import cpu_seconds  # noqa: E402
 
 QUIET = 0.03
 """Seconds without a write after which a step is painted."""
-TICK = 1 / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -71,12 +70,6 @@ class Clock:
         return self.written
 
 
-def cpu_of(process: int) -> float:
-    """User and system seconds of a process with all its threads."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) * TICK
-
-
 async def steps(settings: Settings, size: tuple[int, int]) -> list[Step]:
     clock, found = Clock(), []
     app = Workbench(LiveFeed(Driver.start, settings, None), "dark")
@@ -97,12 +90,12 @@ async def steps(settings: Settings, size: tuple[int, int]) -> list[Step]:
         start = bench.recording.start
         assert start is not None
         while place.kind != "end":
-            front, worker = time.process_time(), cpu_of(start.pid)
+            front, worker = time.process_time(), cpu_seconds(start.pid)
             began = time.perf_counter()
             bench.post_message(events.Key("s", "s"))
             place = await waiting(place)
             painted = await clock.settled(began)
-            spent = cpu_of(start.pid) - worker
+            spent = cpu_seconds(start.pid) - worker
             if place.kind == "step":
                 found.append(Step(painted - began, time.process_time() - front, spent))
         await app.action_quit()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import gc
-import os
 import platform
 import sys
 import time
@@ -13,8 +12,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.backend import compiled
+from compiler.measure.rounds import noise
+from workbench.worker.processes import children_cpu_seconds
+
 FOLDER = Path(__file__).resolve().parent
-MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 WARM_UPS = 5
 
 Row = dict[str, Any]
@@ -23,8 +25,7 @@ Call = Callable[[], object]
 
 def spread(values: list[float]) -> float:
     """max(3 MAD, 1%) of the median, relative to it."""
-    middle = median(values)
-    return max(3 * median(abs(value - middle) for value in values) / middle, 0.01)
+    return max(3 * noise.spread(values) / median(values), 0.01)
 
 
 class Machine:
@@ -90,33 +91,7 @@ class Machine:
 
 def cpu_seconds() -> float:
     """CPU seconds of this process and its descendants, with those that they waited for."""
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        number = int(path.parent.name)
-        parents[number], ticks[number] = int(fields[1]), sum(map(int, fields[11:15]))
-
-    def ours(number: int) -> bool:
-        while number not in (0, 1, os.getpid()):
-            number = parents.get(number, 0)
-        return number == os.getpid()
-
-    return sum(spent for number, spent in ticks.items() if ours(number)) / os.sysconf("SC_CLK_TCK")
-
-
-def compiled(model: Any, side: str) -> Any:
-    import torch
-
-    if side in MODES:
-        return torch.compile(model, mode=None if side == "default" else side)
-    from benchmarks.backend import backend
-
-    engine, _, mode = side.partition(" ")
-    return torch.compile(model, backend=backend(engine), mode=mode or None)
+    return time.process_time() + children_cpu_seconds()
 
 
 class Turns:

@@ -13,6 +13,8 @@ import termios
 import time
 from pathlib import Path
 
+from workbench.worker.processes import cpu_seconds
+
 TCW = [sys.executable, "-P", str(Path(__file__).resolve().parent.parent / "tcw.py")]
 QUIET = 0.08
 """Seconds without output after which a frame is complete."""
@@ -44,16 +46,11 @@ class Terminal:
             seen += os.read(self.parent, 1 << 16)
             whole = f"/ {records:,} ".encode() in seen
             if whole or (first is None and b"help" in seen):
-                now = time.monotonic() - self.start, self.cpu_seconds()
+                now = time.monotonic() - self.start, cpu_seconds(self.process.pid)
                 first = first or now
                 if whole:
                     return first, now
         raise TimeoutError(f"{records} records")
-
-    def cpu_seconds(self) -> float:
-        """User and system seconds of the process so far (Linux)."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def wait(self, words: bytes, seconds: float = 60.0) -> float:
         """Read until `words` have arrived; returns how long that took."""

@@ -7,7 +7,6 @@ import statistics
 import time
 from collections.abc import Callable, Mapping
 from getpass import getuser
-from math import exp, log
 from tempfile import gettempdir
 from typing import Any
 
@@ -78,7 +77,3 @@ def undisturbed(times: list[float]) -> float:
 def ratios(times: Mapping[str, list[float]], other: str, ours: str = "tcw") -> list[float]:
     """The other's time over ours, round by round."""
     return [a / b for a, b in zip(times[other], times[ours], strict=True)]
-
-
-def geomean(values: list[float]) -> float:
-    return exp(statistics.fmean(map(log, values)))

@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, in_bucket
@@ -30,7 +30,6 @@ def install(recorder: Recorder) -> Uninstall:
 
     safely = Safely(recorder, HOOK.name)
     compile_fn = distributed.DDPOptimizer.compile_fn
-    pretty_print = distributed.pretty_print_buckets
     run_node = distributed.SubmodCompiler.run_node
     running: list[tuple[Any, Any]] = []
     """The optimizers at work, each with its graph."""
@@ -46,12 +45,10 @@ def install(recorder: Recorder) -> Uninstall:
             running.pop()
             counts.pop()
 
-    @functools.wraps(pretty_print)
-    def printed(buckets: Any, *args: Any, **kwargs: Any) -> Any:
+    def printed(buckets: Any, *_: Any, **__: Any) -> None:
         if running:
             counts[-1] = len(buckets)
             safely(lambda: recorder.emit(described(*running[-1], buckets)))
-        return pretty_print(buckets, *args, **kwargs)
 
     @functools.wraps(run_node)
     def ran(self: Any, n: Any) -> Any:
@@ -64,7 +61,7 @@ def install(recorder: Recorder) -> Uninstall:
     return undo_all(
         [
             patch(distributed.DDPOptimizer, "compile_fn", compiled),
-            patch(distributed, "pretty_print_buckets", printed),
+            before_call(distributed, "pretty_print_buckets", printed),
             patch(distributed.SubmodCompiler, "run_node", ran),
         ]
     )

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from compiler.capture.frames import Frame, FrameStatus, on_error
 from compiler.capture.graph_breaks import RECOMPILE_LIMITS, on_break
-from compiler.capture.messages import MESSAGES, Message, in_short
-from compiler.control.hooks import RecordingHook, Uninstall
+from compiler.capture.messages import MESSAGES, in_short
+from compiler.control.hooks import RecordingHook, Uninstall, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
-from compiler.trace.records import Advice, EagerFallback, GraphBreak
+from compiler.trace.records import Advice, EagerFallback, GraphBreak, Location
+from compiler.trace.torch_logs.breaks import Message
+
+EagerKind = Literal["recompile-limit", "suppressed-error", "backend", "disabled"]
 
 _FUNCTION = re.compile(r"<(?:bound method|function|built-in function) ([\w.<>]+)")
+
+
+_SUPPRESSED = (
+    Advice(
+        text="Let the error propagate to see it in full: suppress_errors hides it",
+        code="torch._dynamo.config.suppress_errors = False",
+    ),
+)
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -20,11 +32,33 @@ def install(recorder: Recorder) -> Uninstall:
 
     disabled: set[tuple[str, str, int]] = set()
 
+    def gave_up(
+        frame: Frame,
+        kind: EagerKind,
+        reason: str,
+        advice: tuple[Advice, ...],
+        location: Location | None = None,
+        function: str | None = None,
+    ) -> None:
+        """`location`, `function`: of what runs eagerly, if it is not the frame itself."""
+        recorder.emit(
+            EagerFallback(
+                reason=reason,
+                kind=kind,
+                compile_id=frame.compile_id,
+                function=frame.function if function is None else function,
+                location=location or frame.location,
+                call=recorder.call,
+                advice=advice,
+            )
+        )
+
     def ended(frame: Frame, error: BaseException, status: FrameStatus) -> None:
         with Safely(recorder, "an eager fallback"):
             message = MESSAGES.parts(error)[0]
             if message.type in RECOMPILE_LIMITS and status == "skipped":
-                recorder.emit(_limit(recorder, frame, message))
+                reason = message.explanation.split(". ")[0] or message.type
+                gave_up(frame, "recompile-limit", reason, _limit(message))
             elif (
                 status == "failed"
                 and config.suppress_errors
@@ -32,7 +66,9 @@ def install(recorder: Recorder) -> Uninstall:
                 and not frame.raises_on_break
                 and isinstance(error, Exception)
             ):
-                recorder.emit(_suppressed(recorder, frame, error))
+                backend = type(error).__name__ == "BackendCompilerFailed"
+                kind: EagerKind = "backend" if backend else "suppressed-error"
+                gave_up(frame, kind, in_short(error), _SUPPRESSED)
 
     def broke(frame: Frame, record: GraphBreak) -> None:
         with Safely(recorder, "an eager fallback"):
@@ -40,82 +76,26 @@ def install(recorder: Recorder) -> Uninstall:
                 key = (record.context, record.location.file, record.location.line)
                 if key not in disabled:
                     disabled.add(key)
-                    recorder.emit(_disabled(recorder, frame, record))
+                    match = _FUNCTION.search(record.context)
+                    reason, name = record.explanation or record.type, match[1] if match else ""
+                    gave_up(frame, "disabled", reason, record.advice, record.location, name)
             elif record.type == "Backend compiler exception":
-                recorder.emit(_backend(recorder, frame, record))
+                gave_up(frame, "backend", record.explanation, record.advice, record.location)
 
     on_error.append(ended)
     on_break.append(broke)
 
-    def uninstall() -> None:
-        on_error.remove(ended)
-        on_break.remove(broke)
-
-    return uninstall
+    return undo_all([lambda: on_error.remove(ended), lambda: on_break.remove(broke)])
 
 
-def _limit(recorder: Recorder, frame: Frame, message: Message) -> EagerFallback:
+def _limit(message: Message) -> tuple[Advice, ...]:
     name = message.context.removeprefix("Limit type: ").strip() or "recompile_limit"
-    return EagerFallback(
-        reason=message.explanation.split(". ")[0] or message.type,
-        kind="recompile-limit",
-        compile_id=frame.compile_id,
-        function=frame.function,
-        location=frame.location,
-        call=recorder.call,
-        advice=(
-            Advice(
-                text="Fix the causes of its recompiles; the versions compiled so far stay in use"
-            ),
-            Advice(
-                text="If every version is worth its compile time, raise the limit",
-                code=f"torch._dynamo.config.{name} = 64",
-            ),
+    return (
+        Advice(text="Fix the causes of its recompiles; the versions compiled so far stay in use"),
+        Advice(
+            text="If every version is worth its compile time, raise the limit",
+            code=f"torch._dynamo.config.{name} = 64",
         ),
-    )
-
-
-def _suppressed(recorder: Recorder, frame: Frame, error: Exception) -> EagerFallback:
-    """A compile whose error `suppress_errors` hides."""
-    backend = type(error).__name__ == "BackendCompilerFailed"
-    return EagerFallback(
-        reason=in_short(error),
-        kind="backend" if backend else "suppressed-error",
-        compile_id=frame.compile_id,
-        function=frame.function,
-        location=frame.location,
-        call=recorder.call,
-        advice=(
-            Advice(
-                text="Let the error propagate to see it in full: suppress_errors hides it",
-                code="torch._dynamo.config.suppress_errors = False",
-            ),
-        ),
-    )
-
-
-def _backend(recorder: Recorder, frame: Frame, record: GraphBreak) -> EagerFallback:
-    return EagerFallback(
-        reason=record.explanation,
-        kind="backend",
-        compile_id=frame.compile_id,
-        function=frame.function,
-        location=record.location,
-        call=recorder.call,
-        advice=record.advice,
-    )
-
-
-def _disabled(recorder: Recorder, frame: Frame, record: GraphBreak) -> EagerFallback:
-    match = _FUNCTION.search(record.context)
-    return EagerFallback(
-        reason=record.explanation or record.type,
-        kind="disabled",
-        compile_id=frame.compile_id,
-        function=match[1] if match else "",
-        location=record.location,
-        call=recorder.call,
-        advice=record.advice,
     )
 
 

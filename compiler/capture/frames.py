@@ -18,7 +18,7 @@ from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import function_location, original, resumes_at
 from compiler.capture.messages import in_short
 from compiler.control.error_words import first_line
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import begin_compile, forget_compiles
@@ -89,7 +89,6 @@ def install(recorder: Recorder) -> Uninstall:
     forget_compiles()
     original_compile = convert_frame._compile
     original_trace = convert_frame.trace_frame
-    original_update = MetricsContext.update_outer
     signature = inspect.signature(original_compile)
 
     @functools.wraps(original_compile)
@@ -147,18 +146,16 @@ def install(recorder: Recorder) -> Uninstall:
                 frame.skip_reason = str(skip)
             raise
 
-    @functools.wraps(original_update)
-    def update_outer(self: Any, values: Any, *args: Any, **kwargs: Any) -> Any:
+    def counted(_context: Any, values: Any, *_: Any, **__: Any) -> None:
         frame = current()
         if frame is not None and "graph_op_count" in values:
             frame.ops = values["graph_op_count"] or 0
             frame.guards = values.get("guard_count") or 0
-        return original_update(self, values, *args, **kwargs)
 
     undo = [
         patch(convert_frame, "_compile", _compile),
         patch(convert_frame, "trace_frame", trace_frame),
-        patch(MetricsContext, "update_outer", update_outer),
+        before_call(MetricsContext, "update_outer", counted),
     ]
 
     return undo_all([_finished.clear, _stack.clear, *undo])

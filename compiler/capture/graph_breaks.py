@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from types import CodeType, FrameType
 from typing import Any, Literal
 
@@ -16,7 +17,7 @@ from compiler.capture.advice import Broken, advise
 from compiler.capture.code import function_location, source_line, source_lines
 from compiler.capture.crossing import crossings
 from compiler.capture.frames import Frame, FrameStatus, current, on_error
-from compiler.capture.messages import MESSAGES, Message, codes, in_short
+from compiler.capture.messages import MESSAGES, codes, in_short
 from compiler.capture.skips import users_own
 from compiler.capture.traced import agreed, chain, inside, locate
 from compiler.capture.variables import tensor_locals
@@ -26,7 +27,7 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.function_names import user_name
 from compiler.trace.records import Advice, Crossing, GraphBreak, Location
-from compiler.trace.torch_logs.breaks import url
+from compiler.trace.torch_logs.breaks import Message, url
 
 BreakOutcome = Literal["break", "skip-frame", "error"]
 
@@ -202,10 +203,7 @@ def _advice(
         whole = location.end_line in (None, location.line)
         return advise(
             Broken(
-                type=cause.type,
-                context=cause.context,
-                explanation=cause.explanation,
-                hints=cause.hints,
+                **asdict(cause),
                 lines=source_lines(location),
                 column=location.column,
                 end_column=location.end_column if whole else None,

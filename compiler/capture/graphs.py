@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from compiler.capture.frames import current
-from compiler.control.hooks import RecordingHook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, before_call
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.nodes import describe_graph
@@ -16,10 +15,7 @@ from compiler.graphs.random_operations import misread_numbers
 def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.output_graph import OutputGraph
 
-    original = OutputGraph.call_user_compiler
-
-    @functools.wraps(original)
-    def call_user_compiler(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
+    def captured(_output: Any, gm: Any, *_: Any, **__: Any) -> None:
         frame = current()
         # torch passes a specialised graph again, once per specialisation
         if frame is not None and not recorder.quiet and recorder.attempt not in frame.graphs:
@@ -35,9 +31,8 @@ def install(recorder: Recorder) -> Uninstall:
                         recorder=recorder,
                     )
                 )
-        return original(self, gm, *args, **kwargs)
 
-    return patch(OutputGraph, "call_user_compiler", call_user_compiler)
+    return before_call(OutputGraph, "call_user_compiler", captured)
 
 
 HOOK = RecordingHook(

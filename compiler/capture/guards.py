@@ -18,7 +18,7 @@ from compiler.capture.failing_entry import function_modes
 from compiler.capture.guard_tree import GuardTree, walk_guard_tree
 from compiler.capture.skips import users_own
 from compiler.capture.values import describe_value, type_name
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id
@@ -44,8 +44,6 @@ def install(recorder: Recorder) -> Uninstall:
 
     manager_class = torch_guards.CheckFunctionManager
     build_manager = manager_class.__init__
-    compile_check = manager_class.compile_check_fn
-    profile = getattr(torch_guards, "profile_guard_manager", None)
     builds: list[_Build] = []
 
     @functools.wraps(build_manager)
@@ -64,28 +62,23 @@ def install(recorder: Recorder) -> Uninstall:
         with Safely(recorder, "a compile's guards"):
             _record(recorder, build, code, output_graph, self.guard_manager)
 
-    @functools.wraps(compile_check)
-    def compiling_check(self: Any, builder: Any, guards: Any, *args: Any, **kwargs: Any) -> Any:
-        result = compile_check(self, builder, guards, *args, **kwargs)
+    def compiled_check(
+        _result: Any, _manager: Any, builder: Any, guards: Any, *_: Any, **__: Any
+    ) -> None:
         if builds:
             with Safely(recorder, "the values of guards"):
                 _look_at_values(builds[-1], builder, guards)
-        return result
+
+    def profiled(latency: Any, *_: Any, **__: Any) -> None:
+        if builds:
+            builds[-1].check_us = latency
 
     undo = [
         patch(manager_class, "__init__", building),
-        patch(manager_class, "compile_check_fn", compiling_check),
+        after_call(manager_class, "compile_check_fn", compiled_check),
     ]
-    if profile is not None:
-
-        @functools.wraps(profile)
-        def profiling(*args: Any, **kwargs: Any) -> Any:
-            latency = profile(*args, **kwargs)
-            if builds:
-                builds[-1].check_us = latency
-            return latency
-
-        undo.append(patch(torch_guards, "profile_guard_manager", profiling))
+    if hasattr(torch_guards, "profile_guard_manager"):
+        undo.append(after_call(torch_guards, "profile_guard_manager", profiled))
 
     return undo_all(undo)
 

@@ -11,11 +11,10 @@ import functools
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from compiler.control.error_words import first_line
-from compiler.trace.torch_logs.breaks import JOINED
+from compiler.trace.torch_logs.breaks import JOINED, Message
 
 _KEPT = 20_000
 
@@ -33,16 +32,6 @@ def in_short(error: BaseException) -> str:
     elif type(error).__name__ == "FailOnRecompileLimitHit" and error.__cause__ is not None:
         parts.append(in_short(error.__cause__))
     return ": ".join(part.removesuffix(":") for part in parts if part) or type(error).__name__
-
-
-@dataclass(frozen=True)
-class Message:
-    """One graph break in torch's words."""
-
-    type: str
-    context: str = ""
-    explanation: str = ""
-    hints: tuple[str, ...] = ()
 
 
 class Messages:

@@ -18,7 +18,7 @@ from compiler.capture.code import function_location, resumes_at, source_line
 from compiler.capture.failing_entry import TriedEntry, why_not
 from compiler.capture.recompile_advice import ARGUMENT, STACK, ChangedValue, advise
 from compiler.capture.skips import users_own
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id
@@ -40,7 +40,6 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo import guards as torch_guards
 
     find_reasons = convert_frame.get_and_maybe_log_recompilation_reasons
-    find_reason = torch_guards.get_guard_fail_reason
     searches: list[_Search] = []
     """One per recompile whose reasons torch is collecting now."""
 
@@ -64,11 +63,15 @@ def install(recorder: Recorder) -> Uninstall:
             with Safely(recorder, "a recompile"):
                 _record(recorder, search, frame.f_code, reasons)
 
-    @functools.wraps(find_reason)
-    def finding_one(
-        guard_manager: Any, code: Any, f_locals: Any, compile_id: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        reason = find_reason(guard_manager, code, f_locals, compile_id, *args, **kwargs)
+    def found_one(
+        reason: Any,
+        guard_manager: Any,
+        code: Any,
+        f_locals: Any,
+        compile_id: Any,
+        *_: Any,
+        **__: Any,
+    ) -> None:
         if searches:
             with Safely(recorder, "the guard that failed"):
                 search = searches[-1]
@@ -82,11 +85,10 @@ def install(recorder: Recorder) -> Uninstall:
                         getattr(code, "co_freevars", ()),
                     )
                 )
-        return reason
 
     undo = [
         patch(convert_frame, "get_and_maybe_log_recompilation_reasons", finding),
-        patch(torch_guards, "get_guard_fail_reason", finding_one),
+        after_call(torch_guards, "get_guard_fail_reason", found_one),
     ]
 
     return undo_all(undo)

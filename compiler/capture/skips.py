@@ -18,7 +18,7 @@ from msgspec import structs
 from compiler.capture.code import function_location
 from compiler.capture.frames import last_finished
 from compiler.capture.messages import in_short
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.lines import outside_torch
@@ -52,7 +52,6 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo import convert_frame
     from torch._dynamo.convert_frame import CatchErrorsWrapper, ConvertFrameAssert
 
-    has_tensor = convert_frame.has_tensor_in_frame
     original = CatchErrorsWrapper.__call__
     original_assert = ConvertFrameAssert.__call__
     seen: dict[tuple[CodeType, str, str, int], _Seen] = {}
@@ -69,12 +68,9 @@ def install(recorder: Recorder) -> Uninstall:
                 refused[frame.f_code] = in_short(error)
             raise
 
-    @functools.wraps(has_tensor)
-    def has_tensor_in_frame(frame: Any, *args: Any, **kwargs: Any) -> Any:
-        found = has_tensor(frame, *args, **kwargs)
+    def looked_for_tensor(found: bool, frame: Any, *_: Any, **__: Any) -> None:
         if not found:
             refused[frame.f_code] = "no tensor-related objects found in frame"
-        return found
 
     @functools.wraps(original)
     def catch_errors(self: Any, frame: Any, *args: Any, **kwargs: Any) -> Any:
@@ -112,7 +108,7 @@ def install(recorder: Recorder) -> Uninstall:
         recorder.emit(record)
 
     undo = [
-        patch(convert_frame, "has_tensor_in_frame", has_tensor_in_frame),
+        after_call(convert_frame, "has_tensor_in_frame", looked_for_tensor),
         patch(ConvertFrameAssert, "__call__", convert_frame_assert),
         patch(CatchErrorsWrapper, "__call__", catch_errors),
     ]

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 from compiler.capture.code import function_location, instruction_location
 from compiler.capture.frames import nesting
 from compiler.capture.variables import fx_node, stack_value
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.function_names import user_name
@@ -243,16 +243,13 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
     from torch._guards import GuardsSet
 
-    original = InstructionTranslatorBase.step
     stepper = Stepper(recorder)
     safely = Safely(recorder, "an instruction step")
 
-    @functools.wraps(original)
-    def step(self: Any) -> Any:
+    def step(translator: Any) -> None:
         if not recorder.quiet and recorder.compile_id:
             with safely:
-                stepper.before(self)
-        return original(self)
+                stepper.before(translator)
 
     add = GuardsSet.add
 
@@ -266,7 +263,7 @@ def install(recorder: Recorder) -> Uninstall:
         return result
 
     return undo_all(
-        [patch(InstructionTranslatorBase, "step", step), patch(GuardsSet, "add", add_guard)]
+        [before_call(InstructionTranslatorBase, "step", step), patch(GuardsSet, "add", add_guard)]
     )
 
 

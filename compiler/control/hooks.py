@@ -7,10 +7,13 @@ patches torch while something is recorded: `install` returns a function that und
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from compiler.control.recorder import Recorder
 from compiler.control.tried_on import TRIED_ON
@@ -155,3 +158,43 @@ def patch(owner: object, name: str, replacement: object) -> Uninstall:
             delattr(owner, name)
 
     return undo
+
+
+@contextmanager
+def during(undo: Uninstall) -> Iterator[None]:
+    """What `undo` undoes holds inside the block."""
+    try:
+        yield
+    finally:
+        undo()
+
+
+def before_call(owner: object, name: str, note: Callable[..., object]) -> Uninstall:
+    """From here on, a call of `owner.name` first calls `note` with the same arguments."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        note(*args, **kwargs)
+        return original(*args, **kwargs)
+
+    return _patch_function(owner, name, called)
+
+
+def after_call(owner: object, name: str, note: Callable[..., object]) -> Uninstall:
+    """From here on, a call of `owner.name` that returns calls `note` with its result and its
+    arguments."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        note(result, *args, **kwargs)
+        return result
+
+    return _patch_function(owner, name, called)
+
+
+def _patch_function(owner: object, name: str, function: Callable[..., Any]) -> Uninstall:
+    bound = isinstance(inspect.getattr_static(owner, name), staticmethod | classmethod)
+    return patch(owner, name, staticmethod(function) if bound else function)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from compiler.control.decisions import Ruling, engine_of, split_id
@@ -31,16 +32,7 @@ def open_record(
             Forbidden(choice=choice, rule=rule, reason=reason)
             for choice, (rule, reason) in decision.forbidden.items()
         ),
-        shown=Shown(
-            first=detail.first,
-            second=detail.second,
-            origins=detail.origins,
-            if_fused=if_fused,
-            nest=detail.nest,
-            sketched=detail.sketched,
-            means=detail.means,
-            location=location,
-        ),
+        shown=Shown(**{**asdict(detail), "if_fused": if_fused}, location=location),
         **_of(decision),
     )
 

@@ -6,9 +6,10 @@ costs a record and not the compile.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from types import TracebackType
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from compiler.control.recorder import Recorder
 
@@ -41,6 +42,10 @@ class Safely:
         except Exception as error:
             self.lost(error)
             return None
+
+    def guarded(self, function: Callable[..., Any], *first: object) -> Callable[..., Any]:
+        """The function with its first arguments, each call of it through this."""
+        return functools.partial(self.__call__, function, *first)
 
     def __enter__(self) -> None:
         pass

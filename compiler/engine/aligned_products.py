@@ -9,14 +9,15 @@ pad_mm.py), which measures each; here the copies are weighed against the arithme
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import fx
 
 from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
 from compiler.engine.graph_facts import views_of
+from compiler.engine.rewriting import add_call, choose
 from compiler.trace.byte_counts import bytes_text
 
 aten = torch.ops.aten
@@ -114,14 +115,12 @@ def _wanted(node: fx.Node, factors: tuple[fx.Node, fx.Node], graph: str, gate: G
     copied = _copied(factors)
     saved = (SLOWER - 1) * flops / FLOPS_PER_BYTE
     pays = saved > 2 * copied  # each copied byte is read and written
-    default = PADDED if pays else AS_IS
-    if gate is None:
-        return bool(pays)
-    decision = Decision(
+    chosen = choose(
+        gate,
         graph=graph,
         kind=KIND,
-        names=(node.name,),
-        default=default,
+        nodes=(node.name,),
+        default=PADDED if pays else AS_IS,
         choices=(PADDED, AS_IS),
         rule="unaligned-rows" if pays else "copies-cost-more",
         reason=(
@@ -129,9 +128,9 @@ def _wanted(node: fx.Node, factors: tuple[fx.Node, fx.Node], graph: str, gate: G
             f"padding copies {bytes_text(copied)} for {flops:,} operations"
         ),
         numbers={"flops": flops, "copied_bytes": copied},
-        detail=(lambda: Detail(origins=(node.name,), means=MEANS)) if gate.asks else None,
+        means=MEANS,
     )
-    return gate.decide(decision) == PADDED
+    return chosen == PADDED
 
 
 class _Pads:
@@ -142,15 +141,6 @@ class _Pads:
         self.graph = graph
         self._made: dict[tuple[fx.Node, int, int], fx.Node] = {}
 
-    def step(self, like: fx.Node, target: Any, *args: Any) -> fx.Node:
-        """An operation at the graph's place of insertion, of the user's lines of `like`."""
-        made = self.graph.call_function(target, args)
-        known = fx.node.map_aggregate(
-            args, lambda one: one.meta["val"] if isinstance(one, fx.Node) else one
-        )
-        made.meta = {**like.meta, "val": target(*known)}
-        return made
-
     def padded(self, like: fx.Node, one: fx.Node, down: int, right: int) -> fx.Node:
         """A matrix with zeros added below and to the right."""
         if not (down or right):
@@ -160,15 +150,15 @@ class _Pads:
             return self._wide(like, one, down, right)
         # it stays the transpose of its memory
         memory: Any = (
-            one.args[0] if _turns(one) else self.step(like, aten.permute.default, one, [1, 0])
+            one.args[0] if _turns(one) else add_call(like, aten.permute.default, one, [1, 0])
         )
         wide = self._wide(like, memory, right, down)
-        return self.step(like, aten.permute.default, wide, [1, 0])
+        return add_call(like, aten.permute.default, wide, [1, 0])
 
     def _wide(self, like: fx.Node, one: fx.Node, down: int, right: int) -> fx.Node:
         key = one, down, right
         if key not in self._made:
-            made = self.step(like, aten.constant_pad_nd.default, one, [0, right, 0, down])
+            made = add_call(like, aten.constant_pad_nd.default, one, [0, right, 0, down])
             self._made[key] = made
         return self._made[key]
 
@@ -184,7 +174,7 @@ class _Pads:
             one.append(wide)  # before all of them
             with self.graph.inserting_after(wide):
                 width = one.meta["val"].shape[1]
-                part = self.step(one, aten.slice.Tensor, wide, 1, 0, width)
+                part = add_call(one, aten.slice.Tensor, wide, 1, 0, width)
             for user in users:
                 user.replace_input_with(one, part)
 
@@ -204,12 +194,7 @@ def _rewrite(
     rows, inner, columns = _padding(factors)
     height, width = node.meta["val"].shape
 
-    def step(target: Any, *args: Any) -> fx.Node:
-        return pads.step(node, target, *args)
-
-    def padded(one: fx.Node, down: int, right: int) -> fx.Node:
-        return pads.padded(node, one, down, right)
-
+    step, padded = partial(add_call, node), partial(pads.padded, node)
     bias = node.args[0] if node.target is aten.addmm.default else None
     in_epilogue = bias is not None and bias.meta["val"].shape == (width,)
     with module.graph.inserting_before(node):

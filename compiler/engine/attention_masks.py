@@ -20,7 +20,7 @@ from torch import fx
 from torch.fx.node import map_aggregate
 
 from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
+from compiler.engine.rewriting import choose
 
 KIND = "mask"
 NONE = "none"
@@ -166,19 +166,18 @@ def _visible(value: torch.Tensor) -> torch.Tensor | None:
 
 
 def _wanted(node: fx.Node, kind: str, reason: str, graph: str, gate: Gate | None) -> bool:
-    if gate is None:
-        return kind != KEPT
-    decision = Decision(
+    chosen = choose(
+        gate,
         graph=graph,
         kind=KIND,
-        names=(node.name,),
+        nodes=(node.name,),
         default=kind,
         choices=(kind,) if kind == KEPT else (kind, KEPT),
         rule={NONE: "all-true", CAUSAL: "causal", KEPT: "constant"}[kind],
         reason=reason,
-        detail=(lambda: Detail(origins=(node.name,), means=MEANS)) if gate.asks else None,
+        means=MEANS,
     )
-    return gate.decide(decision) != KEPT
+    return chosen != KEPT
 
 
 class _Masks:

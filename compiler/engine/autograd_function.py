@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from compiler.control.hooks import Hook, patch, resolve
+from compiler.control.hooks import Hook, during, patch, resolve
 from compiler.engine.direct_calls import direct_call, provides_for_nothing
 
 _MODULE = "torch._functorch._aot_autograd.runtime_wrappers"
@@ -83,11 +83,8 @@ def short_autograd_functions() -> Iterator[None]:
             _shorten(function, runtime_metadata, disable_amp=self.disable_amp)
         return made(self, compiled_fn, aot_config, runtime_metadata=runtime_metadata)
 
-    undo = patch(owner, "post_compile", post_compile)
-    try:
+    with during(patch(owner, "post_compile", post_compile)):
         yield
-    finally:
-        undo()
 
 
 def _is_plain(function: Any, metadata: Any) -> bool:

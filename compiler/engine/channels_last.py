@@ -11,7 +11,7 @@ torch/_inductor/graph.py).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
@@ -20,8 +20,9 @@ from torch import fx
 from torch._guards import TracingContext
 
 from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
 from compiler.engine.convolution_library import by_onednn
+from compiler.engine.graph_facts import outputs_of
+from compiler.engine.rewriting import add_call, choose, value_of
 from compiler.trace.records.graph import GraphKind
 
 aten = torch.ops.aten
@@ -90,7 +91,7 @@ def channels_last(
     wanted = bool(nodes) and mode is not None and _wanted(nodes, graph, gate)
     if mode is None or not (wanted or restrided):
         return 0
-    output = next(node for node in reversed(module.graph.nodes) if node.op == "output")
+    output = module.graph.output_node()
     strides = [_strides(node) for node in output.args[0]]
     captured = {node: _strides(node) for node in module.graph.nodes}
     captured.update(restrided)
@@ -140,30 +141,24 @@ def report_strides(module: fx.GraphModule) -> None:
     context = TracingContext.try_get()
     if context is None or context.output_strides is None or context.output_strides:
         return
-    output = next(node for node in reversed(module.graph.nodes) if node.op == "output")
-    for node in output.args[0]:
+    for node in outputs_of(module):
         context.output_strides.append(_strides(node))
 
 
 def _wanted(nodes: Sequence[fx.Node], graph: str, gate: Gate | None) -> bool:
-    if gate is None:
-        return True
-    decision = Decision(
+    chosen = choose(
+        gate,
         graph=graph,
         kind=KIND,
-        names=(nodes[0].name,),
+        nodes=tuple(node.name for node in nodes),
         default=CHANNELS_LAST,
         choices=(CHANNELS_LAST, AS_CAPTURED),
         rule="convolutions",
         reason=f"{len(nodes)} convolutions are faster on channels-last memory",
         numbers={"convolutions": len(nodes)},
-        detail=_detail(nodes) if gate.asks else None,
+        means=MEANS,
     )
-    return gate.decide(decision) == CHANNELS_LAST
-
-
-def _detail(nodes: Sequence[fx.Node]) -> Callable[[], Detail]:
-    return lambda: Detail(origins=tuple(node.name for node in nodes), means=MEANS)
+    return chosen == CHANNELS_LAST
 
 
 def _images(node: fx.Node) -> list[fx.Node]:
@@ -268,11 +263,7 @@ def _convert_images(
             continue
         if (image, order) not in made:
             with module.graph.inserting_before(node):
-                clone = module.graph.call_function(
-                    aten.clone.default, (image,), {"memory_format": order}
-                )
-            clone.meta = {**image.meta, "val": value.clone(memory_format=order)}
-            made[image, order] = clone
+                made[image, order] = add_call(image, aten.clone.default, image, memory_format=order)
         node.replace_input_with(image, made[image, order])
         converted.add(made[image, order])
     return converted
@@ -281,7 +272,7 @@ def _convert_images(
 def _refresh(node: fx.Node) -> bool:
     """Recompute a node's result on fake tensors; returns whether its strides changed."""
     before = node.meta.get("val")
-    args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), _value)
+    args, kwargs = fx.node.map_aggregate((node.args, node.kwargs), value_of)
     try:
         after = (
             (torch.empty_like(args[0]), *before[1:])
@@ -295,10 +286,9 @@ def _refresh(node: fx.Node) -> bool:
             raise
         # A view of memory in another order is one of a copy, which has memory of its own.
         given: Any = node.args[0]
-        order = {"memory_format": torch.contiguous_format}
+        order = torch.contiguous_format
         with node.graph.inserting_before(node):
-            copied = node.graph.call_function(aten.clone.default, (given,), order)
-        copied.meta = {**given.meta, "val": args[0].clone(**order)}
+            copied = add_call(given, aten.clone.default, given, memory_format=order)
         node.args = (copied, *node.args[1:])
         after = aten.view.default(copied.meta["val"], *args[1:], **kwargs)
     node.meta["val"] = after
@@ -322,10 +312,6 @@ def _as_cudnn_returns(results: Any) -> Any:
     return tuple(map(_as_cudnn_returns, results)) if isinstance(results, tuple) else results
 
 
-def _value(argument: Any) -> Any:
-    return argument.meta["val"] if isinstance(argument, fx.Node) else argument
-
-
 def _restore(
     module: fx.GraphModule, output: fx.Node, strides: Sequence[Any], promised: int
 ) -> None:
@@ -343,15 +329,9 @@ def _copied(module: fx.GraphModule, node: fx.Node, strides: Sequence[Any], user:
     order = sorted(range(len(strides)), key=lambda d: (-strides[d], d))
     back = [order.index(d) for d in range(len(strides))]
     with module.graph.inserting_before(user):
-        for target, args, kwargs in (
-            (aten.permute.default, (order,), {}),
-            (aten.clone.default, (), {"memory_format": torch.contiguous_format}),
-            (aten.permute.default, (back,), {}),
-        ):
-            copied = module.graph.call_function(target, (node, *args), kwargs)
-            copied.meta = {**node.meta, "val": target(node.meta["val"], *args, **kwargs)}
-            node = copied
-    return node
+        turned = add_call(node, aten.permute.default, node, order)
+        copied = add_call(node, aten.clone.default, turned, memory_format=torch.contiguous_format)
+        return add_call(node, aten.permute.default, copied, back)
 
 
 def _restride_inputs(module: fx.GraphModule, example_inputs: Sequence[Any]) -> dict[fx.Node, Any]:

@@ -84,8 +84,7 @@ def _key(argument: Any) -> Hashable:
 
 
 def _alias_outputs(graph: fx.Graph) -> frozenset[fx.Node]:
-    output = next(node for node in reversed(graph.nodes) if node.op == "output")
-    storages = {_storage(node) for node in output.all_input_nodes} - {None}
+    storages = {_storage(node) for node in graph.output_node().all_input_nodes} - {None}
     return frozenset(node for node in graph.nodes if _storage(node) in storages)
 
 

@@ -7,17 +7,17 @@ torch/_inductor/cudagraph_utils.py).
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import torch
 from torch import fx
 
 from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
 from compiler.engine.aten import calls_aten
 from compiler.engine.graph_facts import donated, outputs_of_the_user, static_inputs
 from compiler.engine.recording import current
+from compiler.engine.rewriting import choose
 from compiler.graphs.current import current_compile_id
 from compiler.graphs.nodes import node_stack
 from compiler.runtime.artifact import Artifact
@@ -128,12 +128,8 @@ def recorded(made: NewRecording, graph: str) -> None:
         CudagraphRecording(
             graph=graph,
             compile_id=compile_of(graph),
-            sizes=made.sizes,
-            again=made.again,
-            reason=made.reason,
-            seconds=made.seconds,
-            bytes=made.bytes,
             call=recorder.call,
+            **asdict(made),
         )
     )
 
@@ -142,20 +138,21 @@ def _wanted(artifact: Artifact, module: fx.GraphModule, graph: str, gate: Gate |
     calls = [node.name for node in module.graph.nodes if calls_aten(node)]
     launches = _launches(artifact)
     default = REPLAY if launches > 1 else LAUNCH
-    if gate is None or not calls:
+    if not calls:
         return default == REPLAY
-    decision = Decision(
+    chosen = choose(
+        gate,
         graph=graph,
         kind=KIND,
-        names=(calls[0],),
+        nodes=calls,
         default=default,
         choices=(REPLAY, LAUNCH),
         rule="several-launches" if launches > 1 else "one-launch",
         reason=f"a call launches {launches} kernels and library calls",
         numbers={"launches": launches},
-        detail=(lambda: Detail(origins=tuple(calls), means=MEANS)) if gate.asks else None,
+        means=MEANS,
     )
-    return gate.decide(decision) == REPLAY
+    return chosen == REPLAY
 
 
 def _launches(artifact: Artifact) -> int:

@@ -17,9 +17,14 @@ _VIEWS_IF_POSSIBLE = (torch.ops.aten.reshape.default, torch.ops.aten._unsafe_vie
 
 def outputs_of_the_user(module: fx.GraphModule, kind: GraphKind) -> int:
     """The number of leading outputs of the graph that are not saved for the backward."""
-    count = len(_output(module).args[0])
+    count = len(outputs_of(module))
     found = getattr(_metadata(), "num_forward", None) if kind == "forward" else None
     return found if isinstance(found, int) else count
+
+
+def outputs_of(module: fx.GraphModule) -> Any:
+    """What the graph returns: nodes, and what is no tensor."""
+    return module.graph.output_node().args[0]
 
 
 def donated(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
@@ -100,10 +105,6 @@ def comments(module: fx.GraphModule) -> dict[str, str]:
     """Name of a node -> the user's line for comments above loops: `model.py:12  x = f(x)`."""
     found = ((node.name, source_comment(node)) for node in module.graph.nodes)
     return {name: words for name, words in found if words}
-
-
-def _output(module: fx.GraphModule) -> fx.Node:
-    return next(node for node in reversed(module.graph.nodes) if node.op == "output")
 
 
 def _metadata() -> Any:

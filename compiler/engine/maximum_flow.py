@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from compiler.control.hooks import Hook, patch, resolve
+from compiler.control.hooks import Hook, during, patch, resolve
 
 _TREES = "networkx.algorithms.flow:boykov_kolmogorov"
 _MODULE = "networkx.algorithms.flow.maxflow"
@@ -31,8 +31,5 @@ def maximum_flow_by_trees() -> Iterator[None]:
     if HOOK.missing():
         yield
         return
-    undo = patch(resolve(_MODULE), _DEFAULT, resolve(_TREES))
-    try:
+    with during(patch(resolve(_MODULE), _DEFAULT, resolve(_TREES))):
         yield
-    finally:
-        undo()

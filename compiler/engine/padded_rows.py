@@ -12,15 +12,14 @@ that AOTAutograd makes again from its base, with the strides that were traced.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import fx
 
 from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
-from compiler.engine.graph_facts import shows_argument, views_are_regenerated, views_of
+from compiler.engine.graph_facts import outputs_of, shows_argument, views_are_regenerated, views_of
+from compiler.engine.rewriting import choose
 from compiler.trace.byte_counts import bytes_text
 from compiler.trace.records.graph import GraphKind
 
@@ -41,8 +40,7 @@ def padded_rows(
     The first `promised` outputs are the user's."""
     if kind == "backward":
         return 0
-    output = next(node for node in reversed(module.graph.nodes) if node.op == "output")
-    parts = [_part_of_product(node) for node in output.args[0]]
+    parts = [_part_of_product(node) for node in outputs_of(module)]
     fixed = parts[:promised] if views_are_regenerated() else []
     kept = 0
     for part in dict.fromkeys(parts):
@@ -87,24 +85,19 @@ def _restrided(part: fx.Node) -> dict[fx.Node, torch.Tensor]:
 
 
 def _wanted(part: fx.Node, graph: str, gate: Gate | None) -> bool:
-    if gate is None:
-        return True
     product: Any = part.args[0]
     copied = part.meta["val"].nbytes
     width = product.meta["val"].shape[1]
-    decision = Decision(
+    chosen = choose(
+        gate,
         graph=graph,
         kind=KIND,
-        names=(part.name,),
+        nodes=(part.name,),
         default=PADDED_ROWS,
         choices=(PADDED_ROWS, AS_CAPTURED),
         rule="rows-of-a-padded-product",
         reason=f"rows of {width:,} elements are returned; a copy moves {bytes_text(copied)} twice",
         numbers={"copied_bytes": copied},
-        detail=_detail(part) if gate.asks else None,
+        means=MEANS,
     )
-    return gate.decide(decision) == PADDED_ROWS
-
-
-def _detail(part: fx.Node) -> Callable[[], Detail]:
-    return lambda: Detail(origins=(part.name,), means=MEANS)
+    return chosen == PADDED_ROWS

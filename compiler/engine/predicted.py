@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from msgspec import structs
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
@@ -132,32 +133,30 @@ class _Binaries:
             known = [value for value in values if value is not None]
             return max(known, default=None)
 
-        record(
-            recorder,
-            Binary(
-                configuration="; ".join(one.configuration for one in found),
-                texts=texts,
-                registers=most([one.registers for one in found]),
-                shared_bytes=most([one.shared_bytes for one in found]),
-                spill_bytes=most([one.spill_bytes for one in found]),
-                stack_bytes=most([one.stack_bytes for one in found]),
-                resident_warps=min(
-                    (one.resident_warps for one in found if one.resident_warps is not None),
-                    default=None,
-                ),
-                seconds=sum(one.seconds for one in found),
-                error="; ".join(dict.fromkeys(one.error for one in found if one.error)),
+        each = [one.facts for one in found]
+        facts = structs.replace(
+            each[0],
+            configuration="; ".join(one.configuration for one in each),
+            registers=most([one.registers for one in each]),
+            shared_bytes=most([one.shared_bytes for one in each]),
+            spill_bytes=most([one.spill_bytes for one in each]),
+            stack_bytes=most([one.stack_bytes for one in each]),
+            resident_warps=min(
+                (one.resident_warps for one in each if one.resident_warps is not None),
+                default=None,
             ),
-            id,
-            self.architecture,
+            seconds=sum(one.seconds for one in each),
+            error="; ".join(dict.fromkeys(one.error for one in each if one.error)),
         )
+        record(recorder, Binary(facts, texts), id)
 
     def _made(self, kernel: DeviceKernel) -> Binary:
         start = time.perf_counter()
-        words = f"{kernel.name}: {kernel.warps} warps"
+        made, error, took = None, "", 0.0
         try:
             made = compiled(self.module, kernel, self.architecture.name, texts=True)
-        except NoTriton as error:
-            return Binary(configuration=words, error=str(error)[:2000])
-        begun = Binary(configuration=words, seconds=time.perf_counter() - start)
-        return read(made, begun, self.architecture, self.folder)
+            took = time.perf_counter() - start
+        except NoTriton as refused:
+            error = str(refused)[:2000]
+        words = f"{kernel.name}: {kernel.warps} warps"
+        return read(made, self.architecture, self.folder, words, took, error)

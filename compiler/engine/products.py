@@ -15,7 +15,7 @@ import torch
 from torch import fx
 
 from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
+from compiler.engine.rewriting import add_call, choose
 from compiler.processor import AMD, vendor
 
 aten = torch.ops.aten
@@ -45,7 +45,8 @@ def products(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) ->
             continue
         left, right, bias = parts
         node.target = linear
-        node.args = (left, _transposed(module, node, right), bias, "none", [], "")
+        with module.graph.inserting_before(node):
+            node.args = (left, _transposed(right), bias, "none", [], "")
         node.kwargs = {}
         if not right.users:
             module.graph.erase_node(right)
@@ -105,20 +106,19 @@ def _wanted(
     columns = _hint(parts[1].meta["val"].shape[1])
     work = rows * inner * columns
     default = ONEDNN if work >= WORTH and rows >= ROWS else ATEN
-    if gate is None:
-        return default == ONEDNN
-    decision = Decision(
+    chosen = choose(
+        gate,
         graph=graph,
         kind=KIND,
-        names=(node.name,),
+        nodes=(node.name,),
         default=default,
         choices=(ONEDNN, ATEN),
         rule="large-product" if default == ONEDNN else "small-product",
         reason=f"{rows} x {inner} times {inner} x {columns}: {work:,} multiplications",
         numbers={"multiplications": work},
-        detail=(lambda: Detail(origins=(node.name,), means=MEANS)) if gate.asks else None,
+        means=MEANS,
     )
-    return gate.decide(decision) == ONEDNN
+    return chosen == ONEDNN
 
 
 def _hint(size: Any) -> int:
@@ -129,11 +129,8 @@ def _hint(size: Any) -> int:
     return int(hint) if hint is not None else 0
 
 
-def _transposed(module: fx.GraphModule, node: fx.Node, right: fx.Node) -> fx.Node:
+def _transposed(right: fx.Node) -> fx.Node:
     """The layer's weight: the tensor whose transpose is the right factor."""
     if right.target is aten.permute.default and list(right.args[1]) in ([1, 0], [-1, -2]):
         return right.args[0]
-    with module.graph.inserting_before(node):
-        weight = module.graph.call_function(aten.permute.default, (right, [1, 0]))
-    weight.meta = {**right.meta, "val": right.meta["val"].permute(1, 0)}
-    return weight
+    return add_call(right, aten.permute.default, right, [1, 0])

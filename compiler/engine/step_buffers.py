@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import msgspec
 
 from compiler.codegen.launcher.planned import Kernels
 from compiler.codegen.unit import shared_buffers
+from compiler.engine.records.planned import steps_of, touched
 from compiler.loops.graph import Call, Input
 from compiler.loops.layouts import row_major
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
 from compiler.loops.sizes import Size
-from compiler.memory.plan import Plan, Segment
+from compiler.memory.plan import Plan
 
 Number = int | str
 """A size, or a Python expression in the graph's symbols if it is symbolic."""
@@ -68,7 +67,7 @@ def graph_buffers(program: Program, plan: Plan, kernels: Kernels) -> GraphBuffer
                     forms[one.name] = _form(one.dtype, one.shape, one.strides)
     return GraphBuffers(
         forms,
-        tuple(_touched(step, plan, kernels) for step in _runs(plan)),
+        tuple(_touched(step, plan, kernels) for step in steps_of(plan)),
         {
             name: (one.value, _form(one.dtype, one.shape, one.strides, one.offset))
             for name, one in program.graph.tensors.items()
@@ -77,20 +76,10 @@ def graph_buffers(program: Program, plan: Plan, kernels: Kernels) -> GraphBuffer
     )
 
 
-def _runs(plan: Plan) -> Iterator[Nest | Call]:
-    for step in plan.steps:
-        if isinstance(step.run, Segment):
-            yield from step.run.nests
-        else:
-            yield step.run
-
-
 def _touched(step: Nest | Call, plan: Plan, kernels: Kernels) -> StepBuffers:
+    reads, writes = touched(step)
     if isinstance(step, Call):
-        made = [result.name for result in step.results if result is not None]
-        reads = tuple(dict.fromkeys(operand.value for operand in step.operands()))
-        return StepBuffers(reads, (*made, *step.mutates), step.mutates)
-    reads, writes = step.reads(), step.writes()
+        return StepBuffers(reads, writes, step.mutates)
     over = {*writes, *shared_buffers(step, plan)}
     ends = tuple(name for name in reads if name in over)
     found = kernels.get(step.name)

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from compiler.control.hooks import Hook, patch, resolve, undo_all
+from compiler.control.hooks import Hook, during, patch, resolve, undo_all
 
 _MODULE = "torch._functorch._aot_autograd.graph_compile"
 _WRITERS = ("_log_joint_graph", "_log_fw_bw_graphs")
@@ -37,13 +37,9 @@ def unread_texts_unwritten() -> Iterator[None]:
         yield
         return
     module: Any = resolve(_MODULE)
-    undo = undo_all(
-        [patch(module, name, _asking_first(getattr(module, name))) for name in _WRITERS]
-    )
-    try:
+    patches = [patch(module, name, _asking_first(getattr(module, name))) for name in _WRITERS]
+    with during(undo_all(patches)):
         yield
-    finally:
-        undo()
 
 
 def _asking_first(write: Callable[..., Any]) -> Callable[..., Any]:

@@ -8,14 +8,14 @@ float32, as ATen does, and without ATen's conversion of each factor in memory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 from torch import fx
 
 from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
+from compiler.engine.rewriting import add_call, choose
 
 aten = torch.ops.aten
 
@@ -42,7 +42,8 @@ def vector_products(module: fx.GraphModule, *, graph: str, gate: Gate | None = N
         side = _vector_side(node.target, factors)
         if not side or not _wanted(node, graph, gate):
             continue
-        _rewrite(_Steps(module, node), side)
+        with module.graph.inserting_before(node):
+            _rewrite(node, side)
         moved += 1
     if moved:
         module.recompile()
@@ -76,28 +77,8 @@ def _is_one(size: Any) -> bool:
     return isinstance(size, int) and size == 1
 
 
-class _Steps:
-    """Writes the steps that replace a product."""
-
-    def __init__(self, module: fx.GraphModule, node: fx.Node) -> None:
-        self.module = module
-        self.node = node
-
-    def step(self, target: Callable[..., Any], *args: Any, **options: Any) -> fx.Node:
-        """One more operation before the product, with its value."""
-
-        def known(one: Any) -> Any:
-            return one.meta["val"] if isinstance(one, fx.Node) else one
-
-        with self.module.graph.inserting_before(self.node):
-            made = self.module.graph.call_function(target, args, options)
-        value = target(*map(known, args), **options)
-        made.meta = {**self.node.meta, "val": value}
-        return made
-
-
-def _rewrite(steps: _Steps, side: str) -> None:
-    node, step = steps.node, steps.step
+def _rewrite(node: fx.Node, side: str) -> None:
+    step = partial(add_call, node)
     left, right = node.args
     dtype = node.meta["val"].dtype
     narrow = dtype in _NARROW
@@ -120,23 +101,22 @@ def _rewrite(steps: _Steps, side: str) -> None:
         total = step(aten.unsqueeze.default, total, place)
     node.replace_all_uses_with(total)
     total.meta = {**node.meta, "val": total.meta["val"]}
-    steps.module.graph.erase_node(node)
+    node.graph.erase_node(node)
 
 
 def _wanted(node: fx.Node, graph: str, gate: Gate | None) -> bool:
-    if gate is None:
-        return True
     sizes = " times ".join(
         " x ".join(map(str, one.meta["val"].shape)) for one in node.args if isinstance(one, fx.Node)
     )
-    decision = Decision(
+    chosen = choose(
+        gate,
         graph=graph,
         kind=KIND,
-        names=(node.name,),
+        nodes=(node.name,),
         default=LOOPS,
         choices=(LOOPS, ATEN),
         rule=RULE,
         reason=f"{sizes}: each element of the larger factor is used once",
-        detail=(lambda: Detail(origins=(node.name,), means=MEANS)) if gate.asks else None,
+        means=MEANS,
     )
-    return gate.decide(decision) == LOOPS
+    return chosen == LOOPS

@@ -8,12 +8,13 @@ is float32 until all is added. Atomic additions of float32 are also faster.
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import torch
 from torch import fx
 
 from compiler.control.decisions import Gate
+from compiler.engine.rewriting import add_call
 
 aten = torch.ops.aten
 
@@ -62,18 +63,14 @@ def wide_sums(module: fx.GraphModule, *, graph: str = "", gate: Gate | None = No
 def _widen(module: fx.GraphModule, node: fx.Node, places: tuple[int, ...]) -> None:
     narrow = node.meta["val"].dtype
 
-    def converted(one: Any, dtype: torch.dtype) -> fx.Node:
-        made = module.graph.call_function(aten._to_copy.default, (one,), {"dtype": dtype})
-        made.meta = {**node.meta, "val": one.meta["val"].to(dtype)}
-        return made
-
+    convert = partial(add_call, node, aten._to_copy.default)
     with module.graph.inserting_before(node):
         for place in places:
             if isinstance(node.args[place], fx.Node):
-                node.update_arg(place, converted(node.args[place], torch.float32))
+                node.update_arg(place, convert(node.args[place], dtype=torch.float32))
     readers = list(node.users)
     node.meta = {**node.meta, "val": node.meta["val"].to(torch.float32)}
     with module.graph.inserting_after(node):
-        result = converted(node, narrow)
+        result = convert(node, dtype=narrow)
     for reader in readers:
         reader.replace_input_with(node, result)

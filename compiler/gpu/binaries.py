@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from msgspec import structs
 
 from compiler.control.recorder import Recorder
 from compiler.gpu.architectures import Architecture
@@ -16,24 +18,34 @@ from compiler.trace.records import KernelBinary
 
 @dataclass(frozen=True)
 class Binary:
-    """One compiled kernel; texts by stage: ttir, ttgir, llir, ptx, sass."""
+    """One compiled kernel."""
 
-    configuration: str
+    facts: KernelBinary
+    """Without the kernel's id and the texts."""
     texts: dict[str, str] = field(default_factory=dict)
-    registers: int | None = None
-    shared_bytes: int | None = None
-    spill_bytes: int | None = None
-    stack_bytes: int | None = None
-    resident_warps: int | None = None
-    """Of a processor."""
-    seconds: float = 0.0
-    error: str = ""
+    """By stage: ttir, ttgir, llir, ptx, sass."""
 
 
-def read(compiled: Any, begun: Binary, architecture: Architecture, cache: Path) -> Binary:
-    """`begun` with the contents of the compiled kernel; SASS is kept in `cache`. Never raises."""
+def read(
+    compiled: Any,
+    architecture: Architecture,
+    cache: Path,
+    configuration: str,
+    seconds: float,
+    error: str = "",
+) -> Binary:
+    """The contents of the compiled kernel; SASS is kept in `cache`. Without a kernel, `error` says
+    why. Never raises. `seconds`: of compiling."""
+    begun = KernelBinary(
+        kernel="",
+        arch=architecture.name,
+        configuration=configuration,
+        most_warps=architecture.most_warps,
+        seconds=seconds,
+        error=error,
+    )
     if compiled is None:
-        return begun
+        return Binary(begun)
     start = time.perf_counter()
     try:
         cubin, ptx = compiled.asm["cubin"], compiled.asm["ptx"]
@@ -41,9 +53,9 @@ def read(compiled: Any, begun: Binary, architecture: Architecture, cache: Path) 
         # Spilled registers live on the stack: without a stack there are none.
         spilled = spills(ptx, _target(ptx, architecture)) if usage.stack_bytes else 0
         texts = {name: compiled.asm[name] for name in ("ttir", "ttgir", "llir", "ptx")}
-        return replace(
+        texts["sass"] = disassembly(cubin, cache)
+        facts = structs.replace(
             begun,
-            texts={**texts, "sass": disassembly(cubin, cache)},
             registers=usage.registers,
             # cuobjdump adds the shared memory that the system reserves in each block.
             shared_bytes=compiled.metadata.shared,
@@ -52,36 +64,17 @@ def read(compiled: Any, begun: Binary, architecture: Architecture, cache: Path) 
             resident_warps=architecture.resident_warps(
                 int(compiled.metadata.num_warps), usage.registers, int(compiled.metadata.shared)
             ),
-            seconds=begun.seconds + time.perf_counter() - start,
+            seconds=seconds + time.perf_counter() - start,
         )
-    except Exception as error:
-        return replace(begun, error=words(error))
+        return Binary(facts, texts)
+    except Exception as failed:
+        return Binary(structs.replace(begun, error=words(failed)))
 
 
-def record(recorder: Recorder, binary: Binary, kernel: str, architecture: Architecture) -> None:
+def record(recorder: Recorder, binary: Binary, kernel: str) -> None:
     """Emit the binary of a kernel, given its id, as predicted."""
-    text = {name: recorder.text(body) for name, body in binary.texts.items()}
-    recorder.emit(
-        KernelBinary(
-            kernel=kernel,
-            arch=architecture.name,
-            configuration=binary.configuration,
-            registers=binary.registers,
-            shared_bytes=binary.shared_bytes,
-            spill_bytes=binary.spill_bytes,
-            stack_bytes=binary.stack_bytes,
-            resident_warps=binary.resident_warps,
-            most_warps=architecture.most_warps,
-            seconds=round(binary.seconds, 4),
-            predicted=True,
-            error=binary.error,
-            ttir=text.get("ttir", ""),
-            ttgir=text.get("ttgir", ""),
-            llir=text.get("llir", ""),
-            ptx=text.get("ptx", ""),
-            sass=text.get("sass", ""),
-        )
-    )
+    facts, texts = binary.facts, {name: recorder.text(body) for name, body in binary.texts.items()}
+    recorder.emit(structs.replace(facts, kernel=kernel, seconds=round(facts.seconds, 4), **texts))
 
 
 def words(error: Exception) -> str:

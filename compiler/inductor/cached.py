@@ -11,22 +11,18 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, after_call
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import lowering_graph_id
-from compiler.inductor.code_nests import nests_of_cpp, nests_of_triton
+from compiler.inductor.code_nests import nests_of
 from compiler.inductor.predicted import predicting
+from compiler.trace.generated_code import definitions
 from compiler.trace.loop_nests import loop_lines
 from compiler.trace.records import Kernel, Wrapper
 
 NO_LINE = "its code came from the FX graph cache, which keeps no nodes and no lines"
 
-_DEFINITION = re.compile(
-    r"^(?P<name>\w+) = async_compile\.(?P<maker>cpp_pybinding|triton)\("
-    r"[^\n]*?r?(?P<quote>'''|\"\"\")\n?(?P<text>.*?)(?P=quote)",
-    re.MULTILINE | re.DOTALL,
-)
 _LIBRARY = re.compile(
     r"^ +(?:\w+ = )?(?P<name>(?:extern_kernels|torch\.ops|aten)\.[\w.]+)\(", re.MULTILINE
 )
@@ -35,24 +31,11 @@ _LIBRARY = re.compile(
 def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.output_code import CompiledFxGraph
 
-    original = CompiledFxGraph.after_deserialization
-    safely = Safely(recorder, HOOK.name)
-
-    def after_deserialization(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = original(self, *args, **kwargs)
-        safely(_record, recorder, self)
-        return result
-
-    return patch(CompiledFxGraph, "after_deserialization", after_deserialization)
+    note = Safely(recorder, HOOK.name).guarded(_record, recorder)
+    return after_call(CompiledFxGraph, "after_deserialization", note)
 
 
-def _nests(text: str, language: str) -> int:
-    if not text or language == "aten":
-        return 0
-    return nests_of_cpp(text) if language == "cpp" else nests_of_triton(text)
-
-
-def _record(recorder: Recorder, compiled: Any) -> None:
+def _record(recorder: Recorder, _path: Any, compiled: Any, *_: Any, **__: Any) -> None:
     options = getattr(compiled, "fx_kwargs", None) or {}
     parent = lowering_graph_id(bool(options.get("is_backward")), bool(options.get("is_inference")))
     arch = predicting.get()
@@ -69,7 +52,7 @@ def _record(recorder: Recorder, compiled: Any) -> None:
                 text=recorder.text(text),
                 no_line=NO_LINE,
                 loops=loop_lines(text) if language == "cpp" else (),
-                loop_nests=_nests(text, language),
+                loop_nests=nests_of(text, language),
                 predicted=bool(arch),
             )
         )
@@ -82,10 +65,11 @@ def _record(recorder: Recorder, compiled: Any) -> None:
 def kernels_in(source: str) -> Iterator[tuple[str, Literal["cpp", "triton", "aten"], str]]:
     """(name, language, text) of each kernel that a wrapper defines, then of each library call."""
     end = 0
-    for match in _DEFINITION.finditer(source):
-        language: Literal["cpp", "triton"] = "cpp" if match["maker"] != "triton" else "triton"
-        yield match["name"], language, match["text"]
-        end = match.end()
+    for one in definitions(source):
+        if one.how in ("cpp_pybinding", "triton"):
+            language: Literal["cpp", "triton"] = "triton" if one.how == "triton" else "cpp"
+            yield one.name, language, one.text.removeprefix("\n")
+            end = one.end
     for match in _LIBRARY.finditer(source, end):
         yield match["name"], "aten", ""
 

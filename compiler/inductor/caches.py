@@ -10,7 +10,14 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import (
+    RecordingHook,
+    Uninstall,
+    after_call,
+    before_call,
+    patch,
+    undo_all,
+)
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, lowering_graph_id
@@ -27,19 +34,6 @@ class _Asked(threading.local):
         """The graph whose FX key is being made."""
         self.autograd: list[dict[str, Any]] = []
         """torch's metadata of the AOTAutograd lookups in progress."""
-
-
-class _Loading(threading.local):
-    def __init__(self) -> None:
-        self.lookups = 0
-
-
-_loading = _Loading()
-
-
-def _XX() -> bool:
-    """Whether this thread is loading the contents of an AOTAutograd cache entry."""
-    return _loading.lookups > 0
 
 
 class Caches:
@@ -70,13 +64,15 @@ class Caches:
             )
         )
 
-    def graph_asked(self, options: Mapping[str, Any]) -> None:
+    def graph_asked(
+        self, gm: Any, example_inputs: Any, fx_kwargs: Mapping[str, Any], *_: Any, **__: Any
+    ) -> None:
         """Inductor computes a graph's FX key, given the arguments of `compile_fx_inner`."""
         self.asked.graph = lowering_graph_id(
-            bool(options.get("is_backward")), bool(options.get("is_inference"))
+            bool(fx_kwargs.get("is_backward")), bool(fx_kwargs.get("is_inference"))
         )
 
-    def graph_prepared(self, result: Any) -> None:
+    def graph_prepared(self, result: Any, *_: Any, **__: Any) -> None:
         """The key has been computed, or the graph cannot be cached."""
         info = result[1]
         if info and info.get("cache_state") == "bypass":
@@ -101,10 +97,11 @@ class Caches:
             self.recorder.graphs_unknown = True
             self.recorder.served_from_torch_caches()
 
-    def remote_asked(self, cache: str, key: str, found: bool) -> None:
+    def remote_asked(self, found: Any, remote: Any, key: Any, *_: Any, **__: Any) -> None:
+        cache = type(remote).__name__
         where = "local" if cache.startswith("Local") else "remote"
         name = _NAMES.get(cache, f"{where}: {cache}")
-        self.lookup(name, "hit" if found else "miss", {"key": key})
+        self.lookup(name, "miss" if found is None else "hit", {"key": str(key)})
 
 
 _NAMES = {"LocalAutotuneCache": "triton configurations"}
@@ -128,66 +125,44 @@ def install(recorder: Recorder) -> Uninstall:
 
     caches = Caches(recorder)
     safely = Safely(recorder, HOOK.name)
-    prepare_key = FxGraphCache.prepare_key
-    load_with_key = FxGraphCache.load_with_key
     try_load = AOTAutogradCache.try_load
-    lookup = AOTAutogradCache._lookup
-    instant = CompileEventLogger.instant
-    remote_get = RemoteCache.get
 
-    def prepared(gm: Any, example_inputs: Any, fx_kwargs: Any, *args: Any, **kwargs: Any) -> Any:
-        safely(caches.graph_asked, fx_kwargs)
-        result = prepare_key(gm, example_inputs, fx_kwargs, *args, **kwargs)
-        safely(caches.graph_prepared, result)
-        return result
-
-    def loaded(key: Any, debug_lines: Any, *args: Any, **kwargs: Any) -> Any:
-        result = load_with_key(key, debug_lines, *args, **kwargs)
+    def loaded(result: Any, key: Any, debug_lines: Any, *args: Any, **kwargs: Any) -> None:
         is_backward = kwargs.get("is_backward", args[3] if len(args) > 3 else False)
         safely(caches.graph_loaded, result[0] is not None, result[1], bool(is_backward))
-        return result
 
     def autograd_loaded(*args: Any, **kwargs: Any) -> Any:
         info: dict[str, Any] = {}
         caches.asked.autograd.append(info)
-        _loading.lookups += 1
         hit = False
         try:
             result = try_load(*args, **kwargs)
             hit = (result[0] if isinstance(result, tuple) else result) is not None
             return result
         finally:
-            _loading.lookups -= 1
             caches.asked.autograd.pop()
             safely(caches.autograd_loaded, info, hit)
 
-    def looked_up(*args: Any, **kwargs: Any) -> Any:
-        result = lookup(*args, **kwargs)
+    def looked_up(result: Any, *_: Any, **__: Any) -> None:
         if result is not None and caches.asked.autograd:
             entry = result[0] if isinstance(result, tuple) else result
             caches.asked.autograd[-1]["is_inference"] = getattr(entry, "compiled_bw", False) is None
-        return result
 
-    def said(event_name: Any, metadata: Any = None, *args: Any, **kwargs: Any) -> Any:
+    def said(event_name: Any, metadata: Any = None, *_: Any, **__: Any) -> None:
         if caches.asked.autograd and str(event_name).startswith("autograd_cache_"):
             caches.asked.autograd[-1].update(metadata or {})
-        return instant(event_name, metadata, *args, **kwargs)
-
-    def remote(self: Any, key: Any, *args: Any, **kwargs: Any) -> Any:
-        found = remote_get(self, key, *args, **kwargs)
-        safely(caches.remote_asked, type(self).__name__, str(key), found is not None)
-        return found
 
     def components(pickler: Any, details: Any, *_args: Any) -> Any:
         return pickler.debug_lines(details)
 
     undo = [
-        patch(FxGraphCache, "prepare_key", staticmethod(prepared)),
-        patch(FxGraphCache, "load_with_key", staticmethod(loaded)),
+        before_call(FxGraphCache, "prepare_key", safely.guarded(caches.graph_asked)),
+        after_call(FxGraphCache, "prepare_key", safely.guarded(caches.graph_prepared)),
+        after_call(FxGraphCache, "load_with_key", loaded),
         patch(AOTAutogradCache, "try_load", staticmethod(autograd_loaded)),
-        patch(AOTAutogradCache, "_lookup", staticmethod(looked_up)),
-        patch(CompileEventLogger, "instant", staticmethod(said)),
-        patch(RemoteCache, "get", remote),
+        after_call(AOTAutogradCache, "_lookup", looked_up),
+        before_call(CompileEventLogger, "instant", said),
+        after_call(RemoteCache, "get", safely.guarded(caches.remote_asked)),
     ]
     if hasattr(autograd_cache, _COMPONENTS):
         undo.append(patch(autograd_cache, _COMPONENTS, components))

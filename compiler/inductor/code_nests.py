@@ -34,9 +34,15 @@ class _Block:
         return found or int(self.works and self.kind == "plain")
 
 
+def nests_of(text: str, language: str) -> int:
+    """The number of loop nests of a kernel; 0 for a library call."""
+    if not text or language == "aten":
+        return 0
+    return nests_of_cpp(text) if language == "cpp" else nests_of_triton(text)
+
+
 def nests_of_cpp(text: str) -> int:
-    """The number of loop nests of a C++ kernel. A nest that computes a single element counts,
-    although it has no loop."""
+    """A nest that computes a single element counts, although it has no loop."""
     start = text.find('extern "C"')
     top = _Block("shared")
     open_blocks = [top]
@@ -66,6 +72,5 @@ def nests_of_cpp(text: str) -> int:
 
 
 def nests_of_triton(text: str) -> int:
-    """The number of loop nests of a Triton kernel: one, or one per part of a combo kernel
-    (torch/_inductor/codegen/triton_combo_kernel.py)."""
+    """One, or one per part of a combo kernel (torch/_inductor/codegen/triton_combo_kernel.py)."""
     return max(1, len(set(_PART.findall(text))))

@@ -7,15 +7,14 @@ several times for a kernel whose text repeats. A library call is `Scheduler.code
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Literal
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.labels import copy_label, user_label
 from compiler.graphs.realised import kept_graphs
-from compiler.inductor.code_nests import nests_of_cpp, nests_of_triton
 from compiler.inductor.generation import Draft, Generation, opened
 from compiler.inductor.kernel_lines import origins_of_lines
 from compiler.inductor.kernel_nests import cpp_nests, triton_nests, watch_nests
@@ -34,38 +33,19 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.codegen.triton import TritonScheduling
     from torch._inductor.graph import GraphLowering
     from torch._inductor.scheduler import Scheduler
+    from torch._inductor.virtualized import V
 
     safely = Safely(recorder, HOOK.name)
-    undo = [
-        patch(GraphLowering, "codegen", _codegen(GraphLowering.codegen, recorder, safely)),
-        patch(
-            Scheduler,
-            "codegen_extern_call",
-            _extern(Scheduler.codegen_extern_call, recorder, safely),
-        ),
-    ]
-    backends: tuple[tuple[Any, Literal["cpp", "triton"]], ...] = (
-        (CppScheduling, "cpp"),
-        (TritonScheduling, "triton"),
-    )
-    for backend, language in backends:
-        define = _define(backend.define_kernel, recorder, safely, language)
-        undo.append(patch(backend, "define_kernel", define))
+    generate, call_out = GraphLowering.codegen, Scheduler.codegen_extern_call
 
-    return undo_all([*undo, watch_nests(safely)])
-
-
-def _codegen(
-    original: Callable[..., Any], recorder: Recorder, safely: Safely
-) -> Callable[..., Any]:
     def codegen(self: Any, *args: Any, **kwargs: Any) -> Any:
         lowering = safely(lowering_of, recorder, self)
         if lowering is None:
-            return original(self, *args, **kwargs)
+            return generate(self, *args, **kwargs)
         generation = Generation(recorder, lowering)
         opened.stack.append(generation)
         try:
-            result = original(self, *args, **kwargs)
+            result = generate(self, *args, **kwargs)
         finally:
             opened.stack.remove(generation)
         safely(generation.write)
@@ -75,7 +55,29 @@ def _codegen(
             kept.unstored.update(getattr(self, "inplaced_to_remove", ()))
         return result
 
-    return codegen
+    def codegen_extern_call(self: Any, scheduler_node: Any, *args: Any, **kwargs: Any) -> Any:
+        if not opened.stack or recorder.quiet:
+            return call_out(self, scheduler_node, *args, **kwargs)
+        start = len(V.graph.wrapper_code.lines)
+        result = call_out(self, scheduler_node, *args, **kwargs)
+        safely(_record_call, recorder, opened.stack[-1], scheduler_node, start)
+        return result
+
+    return undo_all(
+        [
+            patch(GraphLowering, "codegen", codegen),
+            patch(Scheduler, "codegen_extern_call", codegen_extern_call),
+            after_call(
+                CppScheduling, "define_kernel", safely.guarded(_record_kernel, recorder, "cpp")
+            ),
+            after_call(
+                TritonScheduling,
+                "define_kernel",
+                safely.guarded(_record_kernel, recorder, "triton"),
+            ),
+            watch_nests(safely),
+        ]
+    )
 
 
 def _write_wrapper(recorder: Recorder, lowering: Lowering, graph: Any, result: Any) -> None:
@@ -91,40 +93,26 @@ def _write_wrapper(recorder: Recorder, lowering: Lowering, graph: Any, result: A
         )
 
 
-def _define(
-    original: Callable[..., Any],
-    recorder: Recorder,
-    safely: Safely,
-    language: Literal["cpp", "triton"],
-) -> Callable[..., Any]:
-    def define_kernel(self: Any, src_code: str, nodes: Any, *args: Any, **kwargs: Any) -> Any:
-        name = original(self, src_code, nodes, *args, **kwargs)
-        if opened.stack:
-            generation = opened.stack[-1]
-            safely(_record_kernel, recorder, generation, str(name), src_code, nodes, self, language)
-        return name
-
-    return define_kernel
-
-
 def _record_kernel(
     recorder: Recorder,
-    generation: Generation,
-    name: str,
-    source: str,
-    nodes: Iterable[Any],
-    scheduling: Any,
     language: Literal["cpp", "triton"],
+    defined: Any,
+    scheduling: Any,
+    src_code: str,
+    nodes: Iterable[Any],
+    *_: Any,
+    **__: Any,
 ) -> None:
+    if not opened.stack:
+        return
     from torch._inductor.virtualized import V
 
+    generation, name = opened.stack[-1], str(defined)
     lowering = lowering_of(recorder, V.graph)
     draft = generation.by_name.get(name)
     if draft is None:
         draft = Draft(recorder.next_kernel(), name, language, lowering)
-        draft.text = final_text(source, name, language)
-        nests = nests_of_cpp if language == "cpp" else nests_of_triton
-        draft.loop_nests = nests(draft.text)
+        draft.text = final_text(src_code, name, language)
         generation.drafts.append(draft)
         generation.by_name[name] = draft
     members = [
@@ -134,7 +122,7 @@ def _record_kernel(
         for member in node.get_nodes()
     ]
     _add(draft, members, lowering)
-    for number, origin in origins_of_lines(source).items():
+    for number, origin in origins_of_lines(src_code).items():
         draft.line_origins.setdefault(number, {})[origin] = None
     draft.nests += cpp_nests(scheduling) if language == "cpp" else triton_nests(nodes)
 
@@ -164,20 +152,6 @@ def final_text(source: str, name: str, language: str) -> str:
     return source.replace(str(Placeholder.DESCRIPTIVE_NAME), name).replace(
         str(Placeholder.KERNEL_NAME), called
     )
-
-
-def _extern(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
-    def codegen_extern_call(self: Any, scheduler_node: Any, *args: Any, **kwargs: Any) -> Any:
-        if not opened.stack or recorder.quiet:
-            return original(self, scheduler_node, *args, **kwargs)
-        from torch._inductor.virtualized import V
-
-        start = len(V.graph.wrapper_code.lines)
-        result = original(self, scheduler_node, *args, **kwargs)
-        safely(_record_call, recorder, opened.stack[-1], scheduler_node, start)
-        return result
-
-    return codegen_extern_call
 
 
 def _record_call(recorder: Recorder, generation: Generation, node: Any, start: int) -> None:

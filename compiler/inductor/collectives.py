@@ -6,11 +6,10 @@ compiled. What runs between the start of an operation and the wait for it overla
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, before_call
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id
@@ -28,9 +27,8 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.virtualized import V
 
     safely = Safely(recorder, HOOK.name)
-    original = debug.log_collective_schedule
 
-    def write(nodes: Sequence[Any]) -> None:
+    def write(nodes: Sequence[Any], *_: Any, **__: Any) -> None:
         if predicting.get() or not current_compile_id():
             return
         operations, details = described(nodes)
@@ -44,12 +42,7 @@ def install(recorder: Recorder) -> Uninstall:
                 )
             )
 
-    @functools.wraps(original)
-    def log(nodes: Any, *args: Any, **kwargs: Any) -> Any:
-        safely(write, nodes)
-        return original(nodes, *args, **kwargs)
-
-    return patch(debug, "log_collective_schedule", log)
+    return before_call(debug, "log_collective_schedule", safely.guarded(write))
 
 
 def described(nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Collective, ...]]:

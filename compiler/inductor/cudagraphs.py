@@ -24,7 +24,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import (
+    RecordingHook,
+    Uninstall,
+    after_call,
+    before_call,
+    patch,
+    undo_all,
+)
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, graph_id, lowering_graph_id, name_of
@@ -350,25 +357,17 @@ def _skips(graphs: _Graphs, modules: list[Any]) -> list[Uninstall]:
     from torch._inductor.scheduler import Scheduler
 
     safely = Safely(graphs.recorder, HOOK.name)
-    original = getattr(modules[0], _FUNCTION)
     _, trees, compile_fx = modules
     manager_class = trees.CUDAGraphTreeManager
-    cudagraphify = compile_fx.cudagraphify
     look = manager_class._update_non_cudagraph_managed_mutation
     warn = manager_class.check_warn_on_unable_to_start_executing
-    partition = Scheduler.graph_partition
 
-    @functools.wraps(original)
-    def log(*args: Any, **kwargs: Any) -> Any:
-        message = args[0] if args else kwargs.get("msg", "")
-        safely(graphs.skipped, str(message))
-        return original(*args, **kwargs)
+    def logged(msg: Any = "", *_: Any, **__: Any) -> None:
+        safely(graphs.skipped, str(msg))
 
-    @functools.wraps(cudagraphify)
-    def compiled(model: Any, *args: Any, **kwargs: Any) -> Any:
+    def compiled(model: Any, *_: Any, **kwargs: Any) -> None:
         backward, inference = kwargs.get("is_backward"), kwargs.get("is_inference")
         safely(graphs.compiled, model, bool(backward), bool(inference))
-        return cudagraphify(model, *args, **kwargs)
 
     @functools.wraps(look)
     def looked(self: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
@@ -386,11 +385,8 @@ def _skips(graphs: _Graphs, modules: list[Any]) -> list[Uninstall]:
                 safely(graphs.skip, ALIVE, function.graph, "call")
         return result
 
-    @functools.wraps(partition)
-    def partitioned(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = partition(self, *args, **kwargs)
-        safely(graphs.split, self, *result)
-        return result
+    def partitioned(result: Any, scheduler: Any, *_: Any, **__: Any) -> None:
+        safely(graphs.split, scheduler, *result)
 
     def counted(original: Any) -> Any:
         @functools.wraps(original)
@@ -405,11 +401,11 @@ def _skips(graphs: _Graphs, modules: list[Any]) -> list[Uninstall]:
             patch(CompiledFxGraph, name, counted(getattr(CompiledFxGraph, name)))
             for name in ("__init__", "post_compile")
         ),
-        *(patch(module, _FUNCTION, log) for module in modules),
-        patch(compile_fx, "cudagraphify", compiled),
+        *(before_call(module, _FUNCTION, logged) for module in modules),
+        before_call(compile_fx, "cudagraphify", compiled),
         patch(manager_class, look.__name__, looked),
         patch(manager_class, warn.__name__, warned),
-        patch(Scheduler, "graph_partition", partitioned),
+        after_call(Scheduler, "graph_partition", partitioned),
     ]
 
 

@@ -11,7 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import (
+    RecordingHook,
+    Uninstall,
+    after_call,
+    before_call,
+    patch,
+    undo_all,
+)
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.decision import MOST_BETWEEN
@@ -33,14 +40,14 @@ def install(recorder: Recorder) -> Uninstall:
     safely = Safely(recorder, HOOK.name, even_quiet=True)
     undo = [
         patch(owner, "can_fuse", _can_fuse(owner.can_fuse, recorder, safely)),
-        patch(owner, "score_fusion_memory", _shared(owner.score_fusion_memory)),
-        patch(owner, "score_fusion_key", _score(owner.score_fusion_key)),
+        after_call(owner, "score_fusion_memory", _shared),
+        after_call(owner, "score_fusion_key", _score),
         patch(owner, "get_possible_fusions", _screen(owner.get_possible_fusions, recorder, safely)),
         patch(owner, "fuse_nodes_once", _round(owner.fuse_nodes_once, recorder, safely)),
         patch(owner, "fuse_two_nodes", _fuse(owner.fuse_two_nodes, recorder, safely)),
-        patch(owner, "will_fusion_create_cycle", _cycle(owner.will_fusion_create_cycle)),
-        patch(owner, "__init__", _groups(owner.__init__, recorder, safely)),
-        patch(scheduler.WhyNoFuse, "__call__", _why(scheduler.WhyNoFuse.__call__)),
+        after_call(owner, "will_fusion_create_cycle", _cycle),
+        after_call(owner, "__init__", safely.guarded(_groups, recorder)),
+        before_call(scheduler.WhyNoFuse, "__call__", _why),
     ]
 
     return undo_all(undo)
@@ -179,41 +186,27 @@ def _silent(scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> tuple[s
     return None
 
 
-def _why(original: Callable[..., None]) -> Callable[..., None]:
-    def why(self: Any, reason: str, *args: Any) -> None:
-        attempt = running.stack[-1] if running.stack else running.last
+def _why(_self: Any, reason: str, *args: Any) -> None:
+    attempt = running.stack[-1] if running.stack else running.last
+    if attempt is not None:
+        attempt.said = (reason, args)
+        attempt.silent = None
+
+
+def _shared(found: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
+    if running.stack and kwargs.get("count_bytes", True) and len(args) == 2:
+        if isinstance(found, tuple):
+            running.stack[-1].mixed = len(found) > 2 and bool(found[2])
+        elif isinstance(found, int):
+            running.stack[-1].shared = found
+
+
+def _score(found: Any, scheduler: Any, nodes: Any) -> None:
+    fusion = fusions.get(scheduler)
+    if fusion is not None:
+        attempt = fusion.screened.get((id(nodes[0]), id(nodes[1])))
         if attempt is not None:
-            attempt.said = (reason, args)
-            attempt.silent = None
-        original(self, reason, *args)
-
-    return why
-
-
-def _shared(original: Callable[..., Any]) -> Callable[..., Any]:
-    def score_fusion_memory(self: Any, *args: Any, **kwargs: Any) -> Any:
-        answer = original(self, *args, **kwargs)
-        if running.stack and kwargs.get("count_bytes", True) and len(args) == 2:
-            if isinstance(answer, tuple):
-                running.stack[-1].mixed = len(answer) > 2 and bool(answer[2])
-            elif isinstance(answer, int):
-                running.stack[-1].shared = answer
-        return answer
-
-    return score_fusion_memory
-
-
-def _score(original: Callable[..., Any]) -> Callable[..., Any]:
-    def score_fusion_key(self: Any, nodes: Any) -> Any:
-        answer = original(self, nodes)
-        fusion = fusions.get(self)
-        if fusion is not None:
-            attempt = fusion.screened.get((id(nodes[0]), id(nodes[1])))
-            if attempt is not None:
-                attempt.score = answer
-        return answer
-
-    return score_fusion_key
+            attempt.score = found
 
 
 def _screen(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
@@ -311,37 +304,22 @@ def _nests(node: Any) -> list[set[str]]:
     return [{member.get_name() for member in part.get_nodes()} for part in parts]
 
 
-def _cycle(original: Callable[..., bool]) -> Callable[..., bool]:
-    def will_fusion_create_cycle(self: Any, *args: Any, **kwargs: Any) -> bool:
-        answer = original(self, *args, **kwargs)
-        if answer:
-            attempt = running.stack[-1] if running.stack else running.last
-            if attempt is not None:
-                attempt.cycle = True
-        return answer
-
-    return will_fusion_create_cycle
+def _cycle(found: bool, *_: Any, **__: Any) -> None:
+    attempt = running.stack[-1] if running.stack else running.last
+    if found and attempt is not None:
+        attempt.cycle = True
 
 
-def _groups(
-    original: Callable[..., None], recorder: Recorder, safely: Safely
-) -> Callable[..., None]:
-    def write(scheduler: Any) -> None:
-        if _asleep(recorder):
-            return
-        fusion = _fusion(recorder, scheduler)
-        lowering = fusion.lowering
-        if not fusion.overruling.idle:
-            fusion.overruling.finish([nest for node in scheduler.nodes for nest in _nests(node)])
-        groups = tuple(group_of(node, lowering) for node in scheduler.nodes)
-        if not recorder.quiet:
-            recorder.emit(FusionGroups(graph=lowering.id, groups=groups))
-
-    def init(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        safely(write, self)
-
-    return init
+def _groups(recorder: Recorder, _result: None, scheduler: Any, *_: Any, **__: Any) -> None:
+    if _asleep(recorder):
+        return
+    fusion = _fusion(recorder, scheduler)
+    lowering = fusion.lowering
+    if not fusion.overruling.idle:
+        fusion.overruling.finish([nest for node in scheduler.nodes for nest in _nests(node)])
+    groups = tuple(group_of(node, lowering) for node in scheduler.nodes)
+    if not recorder.quiet:
+        recorder.emit(FusionGroups(graph=lowering.id, groups=groups))
 
 
 _SCHEDULER = "torch._inductor.scheduler:Scheduler"

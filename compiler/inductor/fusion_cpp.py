@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.inductor.fusion_attempts import running
 
@@ -20,18 +20,13 @@ def install(recorder: Recorder) -> Uninstall:
     same_loops: dict[int, bool] = {}
     """Result of `_can_fuse_horizontal_impl` in the running attempt, by `id` of the attempt."""
 
-    def keep(original: Callable[..., Any]) -> Callable[..., Any]:
-        def impl(self: Any, *args: Any, **kwargs: Any) -> Any:
-            result = original(self, *args, **kwargs)
-            if running.stack:
-                same_loops[id(running.stack[-1])] = bool(result)
-            return result
+    def keep(result: Any, *_: Any, **__: Any) -> None:
+        if running.stack:
+            same_loops[id(running.stack[-1])] = bool(result)
 
-        return impl
+    def name(function: str, rule: Callable[[Any, Any, bool | None], str]) -> Uninstall:
+        original = getattr(CppScheduling, function)
 
-    def name(
-        original: Callable[..., Any], function: str, rule: Callable[[Any, Any, bool | None], str]
-    ) -> Callable[..., Any]:
         def check(self: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
             if not running.stack:
                 return original(self, node1, node2, *args, **kwargs)
@@ -44,27 +39,15 @@ def install(recorder: Recorder) -> Uninstall:
                 attempt.silent = (rule(node1, node2, known), f"CppScheduling.{function}")
             return result
 
-        return check
+        return patch(CppScheduling, function, check)
 
-    undo = [
-        patch(
-            CppScheduling,
-            "_can_fuse_horizontal_impl",
-            keep(CppScheduling._can_fuse_horizontal_impl),
-        ),
-        patch(
-            CppScheduling,
-            "can_fuse_horizontal",
-            name(CppScheduling.can_fuse_horizontal, "can_fuse_horizontal", _horizontal),
-        ),
-        patch(
-            CppScheduling,
-            "can_fuse_vertical",
-            name(CppScheduling.can_fuse_vertical, "can_fuse_vertical", _vertical),
-        ),
-    ]
-
-    return undo_all(undo)
+    return undo_all(
+        [
+            after_call(CppScheduling, "_can_fuse_horizontal_impl", keep),
+            name("can_fuse_horizontal", _horizontal),
+            name("can_fuse_vertical", _vertical),
+        ]
+    )
 
 
 def _at_outer_loop(node1: Any, node2: Any) -> bool:

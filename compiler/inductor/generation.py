@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from compiler.control.recorder import Recorder
+from compiler.inductor.code_nests import nests_of
 from compiler.inductor.kernel_lines import Origin
 from compiler.inductor.lowerings import Lowering
 from compiler.trace.loop_nests import loop_lines
@@ -29,7 +30,6 @@ class Draft:
     origins: dict[str, None] = field(default_factory=dict)
     line_origins: dict[int, dict[Origin, None]] = field(default_factory=dict)
     steps: list[int] = field(default_factory=list)
-    loop_nests: int = 0
     nests: list[NestLoops] = field(default_factory=list)
     no_line: str = ""
 
@@ -83,7 +83,7 @@ def kernel_record(draft: Draft, recorder: Recorder) -> Kernel:
         lines=lines,
         no_line=no_line,
         loops=loop_lines(draft.text) if draft.language == "cpp" else (),
-        loop_nests=draft.loop_nests,
+        loop_nests=nests_of(draft.text, draft.language),
         nests=tuple(draft.nests),
         predicted=lowering.predicted,
         step=draft.steps[0] if draft.steps else None,

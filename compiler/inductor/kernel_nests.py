@@ -10,14 +10,14 @@ called for what becomes one nest. A Triton kernel has one nest.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
-from compiler.control.hooks import Uninstall, patch, undo_all
+from compiler.control.hooks import Uninstall, after_call, patch, undo_all
 from compiler.control.safely import Safely
 from compiler.inductor.loops import NodeLoops, deeper, loops_of, renamed, unflattened
 from compiler.trace.records import LoopLine, NestLoops, Size
@@ -59,37 +59,26 @@ def watch_nests(safely: Safely) -> Uninstall:
     """Note the nests of C++ functions; returns the function that ends it."""
     from torch._inductor.codegen.cpp import CppScheduling, KernelGroup
 
-    def outer(original: Callable[..., Any]) -> Callable[..., Any]:
-        def codegen_outer_loop_node(self: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
-            _written.outer = node
-            try:
-                return original(self, node, *args, **kwargs)
-            finally:
-                _written.outer = None
+    generate = CppScheduling.codegen_outer_loop_node
 
-        return codegen_outer_loop_node
-
-    def finalize(original: Callable[..., Any]) -> Callable[..., Any]:
-        def finalize_kernel(self: Any, new_kernel: Any, nodes: Any, *args: Any, **kw: Any) -> Any:
-            result = original(self, new_kernel, nodes, *args, **kw)
-            safely(_note, self, nodes)
-            return result
-
-        return finalize_kernel
+    def codegen_outer_loop_node(self: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
+        _written.outer = node
+        try:
+            return generate(self, node, *args, **kwargs)
+        finally:
+            _written.outer = None
 
     return undo_all(
         [
-            patch(
-                CppScheduling,
-                "codegen_outer_loop_node",
-                outer(CppScheduling.codegen_outer_loop_node),
-            ),
-            patch(KernelGroup, "finalize_kernel", finalize(KernelGroup.finalize_kernel)),
+            patch(CppScheduling, "codegen_outer_loop_node", codegen_outer_loop_node),
+            after_call(KernelGroup, "finalize_kernel", safely.guarded(_note)),
         ]
     )
 
 
-def _note(group: Any, nodes: Sequence[Any]) -> None:
+def _note(
+    _result: None, group: Any, new_kernel: Any, nodes: Sequence[Any], *_: Any, **__: Any
+) -> None:
     outer = _written.outer
     if outer is not None and len(nodes) == len(outer.get_nodes()):
         parts = [part.get_nodes() for part in outer.get_outer_nodes()]

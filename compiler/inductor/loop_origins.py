@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, after_call, undo_all
 from compiler.control.recorder import Recorder
 
 KEY = "lowered_node"
@@ -45,30 +45,21 @@ def install(recorder: Recorder) -> Uninstall:
 
         return inner_fn
 
-    def post_init(original: Callable[[Any], None]) -> Callable[[Any], None]:
-        def __post_init__(self: Any) -> None:
-            original(self)
-            node = V.get_current_node()
-            if isinstance(node, fx.Node) and not recorder.quiet:
-                object.__setattr__(self, "inner_fn", marked(self.inner_fn, node.name))
+    def mark_loops(_result: None, loops: Any) -> None:
+        node = V.get_current_node()
+        if isinstance(node, fx.Node) and not recorder.quiet:
+            object.__setattr__(loops, "inner_fn", marked(loops.inner_fn, node.name))
 
-        return __post_init__
+    def mark_node(node: Any, *_: Any, **__: Any) -> None:
+        if current.name:
+            node.meta[KEY] = current.name
 
-    def create_node(original: Callable[..., Any]) -> Callable[..., Any]:
-        def create(self: Any, *args: Any, **kwargs: Any) -> Any:
-            node = original(self, *args, **kwargs)
-            if current.name:
-                node.meta[KEY] = current.name
-            return node
-
-        return create
-
-    undo = [
-        patch(Loops, "__post_init__", post_init(Loops.__post_init__)),
-        patch(LightTracer, "create_node", create_node(LightTracer.create_node)),
-    ]
-
-    return undo_all(undo)
+    return undo_all(
+        [
+            after_call(Loops, "__post_init__", mark_loops),
+            after_call(LightTracer, "create_node", mark_node),
+        ]
+    )
 
 
 HOOK = RecordingHook(

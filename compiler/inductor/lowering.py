@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from torch import fx
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
@@ -33,7 +33,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     safely = Safely(recorder, HOOK.name)
     undo = [
-        *(patch(compile_fx, name, _keep_names(getattr(compile_fx, name))) for name in _PASSES),
+        *(before_call(compile_fx, name, _keep_names) for name in _PASSES),
         patch(GraphLowering, "run", _run(GraphLowering.run, recorder, safely)),
         patch(GraphLowering, "run_node", _run_node(GraphLowering.run_node)),
     ]
@@ -47,13 +47,9 @@ _parents: weakref.WeakKeyDictionary[Any, frozenset[str]] = weakref.WeakKeyDictio
 """Node names of AOTAutograd's graphs before Inductor's first pass on them."""
 
 
-def _keep_names(original: Callable[..., Any]) -> Callable[..., Any]:
-    def passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
-        if gm not in _parents:
-            _parents[gm] = frozenset(node.name for node in gm.graph.nodes)
-        return original(gm, *args, **kwargs)
-
-    return passes
+def _keep_names(gm: Any, *_: Any, **__: Any) -> None:
+    if gm not in _parents:
+        _parents[gm] = frozenset(node.name for node in gm.graph.nodes)
 
 
 _results: dict[int, dict[fx.Node, tuple[Any, list[Any]]]] = {}

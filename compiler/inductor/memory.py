@@ -8,7 +8,9 @@ here, not planned again.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
+
+from msgspec import structs
 
 from compiler.control.hooks import RecordingHook, Uninstall, patch
 from compiler.control.recorder import Recorder
@@ -36,26 +38,12 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 @dataclass
-class LiveRange:
-    """One buffer's lifetime, while the lines are read."""
-
-    name: str
-    bytes: int | None
-    first: int
-    last: int
-    kind: Literal["temporary", "input", "output", "saved"] = "temporary"
-    reuses: str = ""
-    inplace: bool = False
-    alias_of: str = ""
-    ended: bool = False
-
-
-@dataclass
 class WrapperReading:
     """The state of reading a wrapper's lines in order."""
 
     steps: list[str] = field(default_factory=list)
-    lives: dict[str, LiveRange] = field(default_factory=dict)
+    lives: dict[str, Buffer] = field(default_factory=dict)
+    ended: set[str] = field(default_factory=set)
     owned: dict[str, int] = field(default_factory=dict)
     """Bytes of each block of memory allocated now, by the buffer that holds it."""
     peak: int = 0
@@ -65,20 +53,23 @@ class WrapperReading:
         """The next step."""
         return len(self.steps)
 
-    def begin(self, name: str, size: int | None) -> LiveRange:
-        life = self.lives[name] = LiveRange(name, size, self.step, self.step)
-        return life
+    def begin(self, name: str, size: int | None, **more: Any) -> None:
+        self.lives[name] = Buffer(name, size, self.step, self.step, **more)
+        self.ended.discard(name)
 
-    def allocate(self, name: str, size: int | None) -> None:
-        self.begin(name, size)
-        self.owned[name] = size or 0
+    def change(self, name: str, **changes: Any) -> None:
+        self.lives[name] = structs.replace(self.lives[name], **changes)
+
+    def own(self, name: str, size: int) -> None:
+        self.owned[name] = size
         self.peak = max(self.peak, sum(self.owned.values()))
 
-    def end(self, name: str) -> None:
+    def end(self, name: str, last: int | None = None) -> None:
+        """A buffer is read for the last time; without `last` by the previous step."""
         life = self.lives.get(name)
-        if life is not None and not life.ended:
-            life.ended = True
-            life.last = max(life.first, self.step - 1)
+        if life is not None and name not in self.ended:
+            self.ended.add(name)
+            self.change(name, last=max(life.first, self.step - 1) if last is None else last)
 
 
 def _record(recorder: Recorder, wrapper: Any, inplace: set[int]) -> None:
@@ -90,7 +81,7 @@ def _record(recorder: Recorder, wrapper: Any, inplace: set[int]) -> None:
     for name, value in graph.graph_inputs.items():
         size = _bytes(graph, value)
         if size is not None or hasattr(value, "get_layout"):
-            reading.begin(name, size).kind = "input"
+            reading.begin(name, size, kind="input")
     generation = opened.stack[-1] if opened.stack else None
     for index, line in enumerate(wrapper.lines):
         _call(reading, generation, wrapper, index, line, graph)
@@ -103,17 +94,7 @@ def _record(recorder: Recorder, wrapper: Any, inplace: set[int]) -> None:
             graph=lowering.id,
             steps=tuple(reading.steps),
             buffers=tuple(
-                Buffer(
-                    name=life.name,
-                    bytes=life.bytes,
-                    first=life.first,
-                    last=life.last,
-                    kind=life.kind,
-                    reuses=life.reuses,
-                    inplace=life.inplace,
-                    alias_of=life.alias_of,
-                    label=_label(life.name, graph, lowering.labels),
-                )
+                structs.replace(life, label=_label(life.name, graph, lowering.labels))
                 for life in lives
             ),
             peak_bytes=reading.peak if known else None,
@@ -151,18 +132,15 @@ def _call(
 def _memory(reading: WrapperReading, line: Any, graph: Any, inplace: set[int]) -> None:
     kind = type(line).__name__
     if kind == "AllocateLine":
-        reading.allocate(line.node.get_name(), _bytes(graph, line.node))
+        name, size = line.node.get_name(), _bytes(graph, line.node)
+        reading.begin(name, size)
+        reading.own(name, size or 0)
     elif kind == "ReuseLine":
         old, new = line.node.get_name(), line.reused_as.get_name()
         within = id(line) in inplace
-        size = _bytes(graph, line.reused_as)
-        life = reading.begin(new, size)
-        life.reuses, life.inplace = old, within
-        former = reading.lives.get(old)
-        if former is not None and not former.ended:
-            former.ended = True
-            # in place, the step that writes the new buffer still reads the old one
-            former.last = reading.step if within else max(former.first, reading.step - 1)
+        reading.begin(new, _bytes(graph, line.reused_as), reuses=old, inplace=within)
+        # in place, the step that writes the new buffer still reads the old one
+        reading.end(old, reading.step if within else None)
         if old in reading.owned:
             reading.owned[new] = reading.owned.pop(old)
     elif kind in ("FreeIfNotReusedLine", "FreeLine"):
@@ -171,7 +149,7 @@ def _memory(reading: WrapperReading, line: Any, graph: Any, inplace: set[int]) -
         if not getattr(line, "is_reused", False):
             reading.owned.pop(name, None)
     elif kind == "ReinterpretLine":
-        reading.begin(line.reused_as.get_name(), 0).alias_of = line.node.get_name()
+        reading.begin(line.reused_as.get_name(), 0, alias_of=line.node.get_name())
     elif kind == "MultiOutputLine":
         _made(reading, line.result_name, graph)
     elif kind in ("ExternKernelAllocLine", "ExternKernelMultiOutLine"):
@@ -184,11 +162,11 @@ def _made(reading: WrapperReading, name: str, graph: Any) -> None:
         return
     buffer = graph.name_to_buffer.get(name)
     size = _bytes(graph, buffer) if buffer is not None else None
-    life = reading.begin(name, size or 0)
-    life.first = life.last = max(0, reading.step - 1)
+    step = max(0, reading.step - 1)
+    reading.begin(name, size or 0)
+    reading.change(name, first=step, last=step)
     if size:
-        reading.owned[name] = size
-        reading.peak = max(reading.peak, sum(reading.owned.values()))
+        reading.own(name, size)
 
 
 def finish(reading: WrapperReading, graph: Any) -> None:
@@ -200,12 +178,11 @@ def finish(reading: WrapperReading, graph: Any) -> None:
         life = reading.lives.get(name)
         if life is None:
             continue
-        life.last, life.ended = last, True
-        if life.kind != "input":
-            life.kind = "output" if place < user_outputs else "saved"
-    for life in reading.lives.values():
-        if not life.ended:
-            life.last = last
+        kind = "output" if place < user_outputs else "saved"
+        reading.ended.add(name)
+        reading.change(name, last=last, kind=life.kind if life.kind == "input" else kind)
+    for name in reading.lives.keys() - reading.ended:
+        reading.change(name, last=last)
 
 
 def _user_outputs(graph: Any, count: int) -> int:

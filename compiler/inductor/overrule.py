@@ -125,7 +125,7 @@ class Overruling:
 
     def _beside(self, leading: Override, other: Override, attempt: Attempt) -> None:
         """A second override about the same two groups; the leading one keeps them apart."""
-        decision = self._named(other, attempt.fused)
+        decision = self._about(other.names, attempt.fused)
         if leading.choice != APART:
             return
         if other.choice == APART:
@@ -162,21 +162,29 @@ class Overruling:
             shown.append(True)
             return detail_of(first, second, self.lowering)
 
-        decision = Decision(
-            graph=self.lowering.base,
-            kind=FUSE,
-            names=names,
-            default=FUSE if attempt.fused else APART,
-            choices=(FUSE, APART),
+        decision = self._about(
+            names,
+            attempt.fused,
             rule=rule,
             reason=words,
             numbers=attempt.numbers,
             forbidden=forbidden,
             detail=detail,
             between=tuple(attempt.between),
-            engine=INDUCTOR,
         )
         return decision, shown
+
+    def _about(self, names: tuple[str, ...], fused: bool, **more: Any) -> Decision:
+        """A decision on two nodes of this graph. `fused`: what Inductor itself does."""
+        return Decision(
+            graph=self.lowering.base,
+            kind=FUSE,
+            names=names,
+            default=FUSE if fused else APART,
+            choices=(FUSE, APART),
+            engine=INDUCTOR,
+            **more,
+        )
 
     def _for(self, attempt: Attempt) -> tuple[str, str]:
         shared = f"; {bytes_text(attempt.shared)} are touched by both" if attempt.shared else ""
@@ -209,7 +217,7 @@ class Overruling:
         found = self._ended.get(override.id)
         carried_out = FUSE if together else APART
         if found is None:
-            decision = self._named(override, together)
+            decision = self._about(override.names, together)
             wrong = refusal(decision, override.choice)
             if not wrong and override.choice != carried_out:
                 wrong = "Inductor never considered the pair"
@@ -229,33 +237,14 @@ class Overruling:
         wanted = override.choice if wrong else ""
         return Ruling(decision, carried_out, refused=wrong, wanted=wanted)
 
-    def _named(self, override: Override, fused: bool) -> Decision:
-        return Decision(
-            graph=self.lowering.base,
-            kind=FUSE,
-            names=override.names,
-            default=FUSE if fused else APART,
-            choices=(FUSE, APART),
-            engine=INDUCTOR,
-        )
-
     def _inlined(self, id: str, choice: str) -> None:
         """Refuse an override that names two operations of one scheduler node."""
         names = split_id(id)[2]
         for operation, origins in self.lowering.operations.items():
             if len(names) == 2 and set(names) <= set(origins):
                 why = f"{' and '.join(names)} are both in {operation}: {FORBIDDEN['inlined']}"
-                decision = Decision(
-                    graph=self.lowering.base,
-                    kind=FUSE,
-                    names=names,
-                    default=FUSE,
-                    choices=(FUSE, APART),
-                    rule="inlined",
-                    reason=why,
-                    forbidden={APART: ("inlined", why)},
-                    engine=INDUCTOR,
-                )
+                forbidden = {APART: ("inlined", why)}
+                decision = self._about(names, True, rule="inlined", reason=why, forbidden=forbidden)
                 self._keep(self.gate.answer(decision, ask=False))
                 return
 

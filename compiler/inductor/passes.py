@@ -18,7 +18,14 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import (
+    RecordingHook,
+    Uninstall,
+    after_call,
+    before_call,
+    patch,
+    undo_all,
+)
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id, in_hand, lowering_graph_id
@@ -272,24 +279,20 @@ def install(recorder: Recorder) -> Uninstall:
 
     undo.append(patch(compile_fx, "fx_codegen_and_compile", codegen))
 
-    enter, leave = GraphTransformObserver.__enter__, GraphTransformObserver.__exit__
     running: dict[int, _Pass] = {}
 
-    def entered(self: Any) -> Any:
-        result = enter(self)
-        started = safely(passes.pass_starts, self.gm, str(self.passname), self.subsystem or "")
+    def entered(_result: Any, one: Any) -> None:
+        started = safely(passes.pass_starts, one.gm, str(one.passname), one.subsystem or "")
         if started is not None:
-            running[id(self)] = started
-        return result
+            running[id(one)] = started
 
-    def left(self: Any, *error: Any) -> Any:
-        started = running.pop(id(self), None)
+    def left(one: Any, *_error: Any) -> None:
+        started = running.pop(id(one), None)
         if started is not None:
             safely(passes.ends, started)
-        return leave(self, *error)
 
-    undo.append(patch(GraphTransformObserver, "__enter__", entered))
-    undo.append(patch(GraphTransformObserver, "__exit__", left))
+    undo.append(after_call(GraphTransformObserver, "__enter__", entered))
+    undo.append(before_call(GraphTransformObserver, "__exit__", left))
 
     replace_uses = fx.Node.replace_all_uses_with
 

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, name_of
@@ -111,14 +111,12 @@ def install(recorder: Recorder) -> Uninstall:
 
     phases = Phases(recorder)
     safely = Safely(recorder, HOOK.name)
-    log_event_start = ChromiumEventLogger.log_event_start
     log_event_end = ChromiumEventLogger.log_event_end
 
-    def started(self: Any, event_name: str, time_ns: int, *args: Any, **kwargs: Any) -> Any:
+    def started(logger: Any, event_name: str, time_ns: int, *args: Any, **kwargs: Any) -> None:
         given = kwargs.get("compile_id", args[2] if len(args) > 2 else None)
         compile_id = name_of(given) if given is not None else current_compile_id()
-        safely(phases.starts, event_name, time_ns, compile_id, len(self.get_stack()))
-        return log_event_start(self, event_name, time_ns, *args, **kwargs)
+        safely(phases.starts, event_name, time_ns, compile_id, len(logger.get_stack()))
 
     def ended(
         self: Any,
@@ -136,14 +134,12 @@ def install(recorder: Recorder) -> Uninstall:
         finally:
             safely(phases.ends, event_name, time_ns, start_time_ns)
 
-    undo_start = patch(ChromiumEventLogger, "log_event_start", started)
-    undo_end = patch(ChromiumEventLogger, "log_event_end", ended)
-
-    def uninstall() -> None:
-        undo_end()
-        undo_start()
-
-    return uninstall
+    return undo_all(
+        [
+            before_call(ChromiumEventLogger, "log_event_start", started),
+            patch(ChromiumEventLogger, "log_event_end", ended),
+        ]
+    )
 
 
 HOOK = RecordingHook(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch
+from compiler.control.hooks import RecordingHook, Uninstall, before_call
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.engine.recording import current as listening
@@ -23,10 +23,9 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.scheduler import Scheduler
     from torch._inductor.virtualized import V
 
-    original = Scheduler.fuse_nodes
     safely = Safely(recorder, HOOK.name, even_quiet=True)
 
-    def write(nodes: Any) -> None:
+    def write(scheduler: Any, nodes: Any, *_: Any, **__: Any) -> None:
         if recorder.quiet and not listening().gate.overrides:
             return
         lowering = lowering_of(recorder, V.graph)
@@ -36,11 +35,7 @@ def install(recorder: Recorder) -> Uninstall:
                 recorder.emit(describe(node, lowering))
         name_nodes(nodes, lowering)
 
-    def fuse_nodes(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
-        safely(write, nodes)
-        return original(self, nodes, *args, **kwargs)
-
-    return patch(Scheduler, "fuse_nodes", fuse_nodes)
+    return before_call(Scheduler, "fuse_nodes", safely.guarded(write))
 
 
 def kind_of(node: Any) -> str:

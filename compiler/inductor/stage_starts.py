@@ -5,11 +5,9 @@ Inductor plans memory while it writes the wrapper, so `memory` comes after `code
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, before_call, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, lowering_graph_id
@@ -36,20 +34,11 @@ def install(recorder: Recorder) -> Uninstall:
         recorder.emit(StageStart(stage=stage, compile_id=compile_id, graph=id))
 
     def entering(owner: Any, name: str, stage: Stage) -> Uninstall:
-        original: Callable[..., Any] = getattr(owner, name)
+        def entered(*args: Any, **_: Any) -> None:
+            own = bool(args) and isinstance(args[0], GraphLowering)
+            safely(enters, stage, args[0] if own else _graph())
 
-        @functools.wraps(original)
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            safely(enters, stage, self if isinstance(self, GraphLowering) else _graph())
-            return original(self, *args, **kwargs)
-
-        return patch(owner, name, method)
-
-    load = PyCodeCache.load_by_key_path
-
-    def load_by_key_path(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        safely(enters, "build", _graph())
-        return load(*args, **kwargs)
+        return before_call(owner, name, entered)
 
     return undo_all(
         [
@@ -57,7 +46,7 @@ def install(recorder: Recorder) -> Uninstall:
             entering(Scheduler, "__init__", "fusion"),
             entering(Scheduler, "codegen", "codegen"),
             entering(PythonWrapperCodegen, "memory_plan_reuse", "memory"),
-            patch(PyCodeCache, "load_by_key_path", classmethod(load_by_key_path)),
+            entering(PyCodeCache, "load_by_key_path", "build"),
         ]
     )
 

@@ -13,7 +13,6 @@ and some environment variables; what of these is known here is the key's compone
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import time
@@ -21,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, after_call, before_call, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, current_graph_id
@@ -60,28 +59,23 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     safely = Safely(recorder, HOOK.name)
-    ask, take_in = AsyncCompile.triton, CachingAutotuner.precompile
     requests: dict[str, _Request] = {}
 
-    def note(name: str, text: str) -> None:
-        request = _Request(name, text, time.time(), current_compile_id(), current_graph_id())
-        requests[CompiledTritonKernels.key(text)] = request
+    def asked(self: Any, kernel_name: str, source_code: str, *_: Any, **__: Any) -> None:
+        compile_id, graph = current_compile_id(), current_graph_id()
+        request = _Request(kernel_name, source_code, time.time(), compile_id, graph)
+        requests[CompiledTritonKernels.key(source_code)] = request
 
-    @functools.wraps(ask)
-    def triton(self: Any, kernel_name: str, source_code: str, *args: Any, **kwargs: Any) -> Any:
-        safely(note, kernel_name, source_code)
-        return ask(self, kernel_name, source_code, *args, **kwargs)
-
-    @functools.wraps(take_in)
-    def precompile(self: Any, *args: Any, **kwargs: Any) -> Any:
-        result = take_in(self, *args, **kwargs)
+    def taken_in(_result: None, kernel: Any, *_: Any, **kwargs: Any) -> None:
         request = requests.pop(kwargs.get("static_triton_bundle_key") or "", None)
         if request is not None:
-            safely(_record, recorder, self, request)
-        return result
+            safely(_record, recorder, kernel, request)
 
     return undo_all(
-        [patch(AsyncCompile, "triton", triton), patch(CachingAutotuner, "precompile", precompile)]
+        [
+            before_call(AsyncCompile, "triton", safely.guarded(asked)),
+            after_call(CachingAutotuner, "precompile", taken_in),
+        ]
     )
 
 

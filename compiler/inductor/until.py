@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Callable
 from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
 
@@ -38,15 +37,11 @@ def install(recorder: Recorder) -> Uninstall:
 
     graphs: weakref.WeakKeyDictionary[Any, fx.GraphModule] = weakref.WeakKeyDictionary()
 
-    def keep(original: Callable[..., Any]) -> Callable[..., Any]:
-        def post_grad_passes(gm: Any, *args: Any, **kwargs: Any) -> Any:
-            copied = fx.Graph()
-            result = copied.graph_copy(gm.graph, {})
-            copied.output(result)
-            graphs[gm] = fx.GraphModule(gm, copied)
-            return original(gm, *args, **kwargs)
-
-        return post_grad_passes
+    def keep(gm: Any, *_: Any, **__: Any) -> None:
+        copied = fx.Graph()
+        result = copied.graph_copy(gm.graph, {})
+        copied.output(result)
+        graphs[gm] = fx.GraphModule(gm, copied)
 
     def compile_to_module(self: Any) -> Any:
         if reached("memory", until):
@@ -66,9 +61,7 @@ def install(recorder: Recorder) -> Uninstall:
         return types.SimpleNamespace(call=call, __file__="", key="")
 
     undo = [
-        patch(
-            compile_fx, "_recursive_post_grad_passes", keep(compile_fx._recursive_post_grad_passes)
-        ),
+        before_call(compile_fx, "_recursive_post_grad_passes", keep),
         patch(GraphLowering, "compile_to_module", compile_to_module),
         *_settings(),
     ]

@@ -11,6 +11,8 @@ from pathlib import Path
 from types import CodeType
 from typing import Any
 
+from msgspec import structs
+
 from compiler.control.hooks import Missing
 from compiler.loops.sizes import FUNCTIONS
 from compiler.runtime import wrapper_helpers
@@ -67,7 +69,7 @@ def load(
     if artifact.unit:
         found = find_compiler()
         path, hit, artifact = _path(artifact, found, store)
-        names, why = _functions(artifact, path, found, store, otherwise)
+        names, _, why = loaded_segments(artifact, path, found, store, otherwise)
     if artifact.entry:
         return Compiled(names[artifact.entry], artifact, hit, why)
     for binding in artifact.bindings:
@@ -88,18 +90,19 @@ def _path(
     unit = LibrarySource(artifact.unit, artifact.flags, unit_libraries(artifact.libraries))
     with kernels_beside(artifact, store):
         made = library(unit, compiler, store)
-    fields = {name: getattr(artifact, name) for name in artifact.__struct_fields__}
-    fields.update(library=made.digest, build_cpu_seconds=made.cpu_seconds)
-    return made.path, made.hit, Artifact(**fields)
+    known = structs.replace(artifact, library=made.digest, build_cpu_seconds=made.cpu_seconds)
+    return made.path, made.hit, known
 
 
-def _functions(
+def loaded_segments(
     artifact: Artifact,
     path: Path,
     compiler: Compiler | NoCompiler,
     store: FileStore,
     otherwise: Boxed | None,
-) -> tuple[dict[str, Any], str]:
+) -> tuple[dict[str, Any], ctypes.CDLL, str]:
+    """(the segments by name, the library, why they are called through ctypes) of a built unit, with
+    its GPU's kernels. Raises as `load` does."""
     try:
         made = launcher(compiler, store)
     except BuildFailed as error:
@@ -107,19 +110,12 @@ def _functions(
     if not isinstance(made, Launcher):
         if artifact.device >= 0:
             raise Unavailable(str(made))
-        return python_functions(path, artifact.segments, otherwise), str(made)
-    return loaded_segments(artifact, path, made, store, otherwise)[0], ""
-
-
-def loaded_segments(
-    artifact: Artifact, path: Path, made: Launcher, store: FileStore, otherwise: Boxed | None
-) -> tuple[dict[str, Any], ctypes.CDLL]:
-    """(the segments by name, the library) of a built unit, with its GPU's kernels. Raises as
-    `load` does."""
+        segments = python_functions(path, artifact.segments, otherwise)
+        return segments, ctypes.CDLL(str(path)), str(made)
     unit = load_unit(path, made)
     if artifact.device < 0:
-        return functions(unit, artifact.segments, otherwise), unit.handle
-    return gpu_functions(artifact, unit, made, store, otherwise), unit.handle
+        return functions(unit, artifact.segments, otherwise), unit.handle, ""
+    return gpu_functions(artifact, unit, made, store, otherwise), unit.handle, ""
 
 
 def _resolve(binding: Binding, constants: Mapping[str, Any]) -> Any:

@@ -32,8 +32,6 @@ class LoadedUnit:
 
     def __init__(self, path: Path, launcher: Launcher) -> None:
         self.handle = ctypes.CDLL(str(path))
-        self.kernels: object = None
-        """The GPU modules whose kernels it launches; they live as long as it does."""
         # The functions read this table throughout their lifetime.
         self.launcher = launcher
         ctypes.c_void_p.in_dll(self.handle, "launcher").value = launcher.address

@@ -54,7 +54,7 @@ def take_apart(part: str) -> GuardFailure:
     for pattern, rule in _RULES:
         match = pattern.search(whole)
         if match:
-            found = rule(whole, match)
+            found = rule(match)
             source, expression = local(found.source), local(found.expression)
             return replace(found, text=text, source=source, expression=expression)
     match = SOURCE.search(text)
@@ -85,10 +85,26 @@ def local(name: str) -> str:
     return f"L['{name[:end]}']{name[end:]}"
 
 
-GuardRule = Callable[[str, re.Match[str]], GuardFailure]
+GuardRule = Callable[[re.Match[str]], GuardFailure]
+"""Reads a condition that its pattern matches; `take_apart` adds the text."""
 
 
-def _tensor(text: str, match: re.Match[str]) -> GuardFailure:
+def _about(
+    match: re.Match[str],
+    what: str,
+    kind: str,
+    name: str = "",
+    expected: str = "",
+    seen: str = "",
+    expression: str = "",
+) -> GuardFailure:
+    """A condition on the value that the pattern found, named by its source if `name` is ""."""
+    source = match["source"]
+    name = name or readable(source)
+    return GuardFailure("", what, kind, source, name, None, expected, seen, expression)
+
+
+def _tensor(match: re.Match[str]) -> GuardFailure:
     what, source = match["what"], match["source"]
     expected, seen = match["expected"].rstrip(",. "), (match["seen"] or "").rstrip(". ")
     index = int(match["index"]) if match["index"] else None
@@ -109,7 +125,7 @@ def _tensor(text: str, match: re.Match[str]) -> GuardFailure:
     elif _device(expected) and _device(seen) and _device(expected) != _device(seen):
         what, name = "device", f"{name}.device"
         expected, seen = _device(expected), _device(seen)
-    return GuardFailure(text, what, "TENSOR_MATCH", source, name, index, expected, seen)
+    return GuardFailure("", what, "TENSOR_MATCH", source, name, index, expected, seen)
 
 
 def _device(keys: str) -> str:
@@ -118,142 +134,108 @@ def _device(keys: str) -> str:
     return match[1].lower() if match else ""
 
 
-def _not_a_tensor(text: str, match: re.Match[str]) -> GuardFailure:
-    source, seen = match["source"], class_name(match["seen"])
-    expected = tensor_class(match["expected"] or "")
-    return GuardFailure(
-        text, "type", "TENSOR_MATCH", source, readable(source), None, expected, seen
-    )
+def _not_a_tensor(match: re.Match[str]) -> GuardFailure:
+    seen, expected = class_name(match["seen"]), tensor_class(match["expected"] or "")
+    return _about(match, "type", "TENSOR_MATCH", expected=expected, seen=seen)
 
 
-def _global_state(text: str, match: re.Match[str]) -> GuardFailure:
+def _global_state(match: re.Match[str]) -> GuardFailure:
     names = ", ".join(name.replace("_", " ") for name in match["names"].split())
-    return GuardFailure(text, "state", "GLOBAL_STATE", name=names)
+    return GuardFailure("", "state", "GLOBAL_STATE", name=names)
 
 
 def _ambient(kind: str) -> GuardRule:
-    def rule(text: str, match: re.Match[str]) -> GuardFailure:
+    def rule(match: re.Match[str]) -> GuardFailure:
         expected = match.groupdict().get("expected", "")
-        return GuardFailure(text, "state", kind, name=guard_name(kind, ""), expected=expected)
+        return GuardFailure("", "state", kind, name=guard_name(kind, ""), expected=expected)
 
     return rule
 
 
-def _duplicate(text: str, match: re.Match[str]) -> GuardFailure:
+def _duplicate(match: re.Match[str]) -> GuardFailure:
     names = readable((match["names"] or "").replace('"', ""))
     return GuardFailure(
-        text, "alias", "NO_TENSOR_ALIASING", "", names, None, "different tensors", "one tensor"
+        "", "alias", "NO_TENSOR_ALIASING", "", names, None, "different tensors", "one tensor"
     )
 
 
-def _same(text: str, match: re.Match[str]) -> GuardFailure:
-    source = match["source"]
-    names = f"{readable(source)}, {readable(match['other'])}"
-    return GuardFailure(
-        text, "alias", "DUPLICATE_INPUT", source, names, None, "one object", "different objects"
+def _same(match: re.Match[str]) -> GuardFailure:
+    names = f"{readable(match['source'])}, {readable(match['other'])}"
+    return _about(match, "alias", "DUPLICATE_INPUT", names, "one object", "different objects")
+
+
+def _identity(kind: str) -> GuardRule:
+    def rule(match: re.Match[str]) -> GuardFailure:
+        # the function that a guard on code checks: torch compares functions by their code
+        source = match["source"].removesuffix(".__code__")
+        return GuardFailure("", "identity", kind, source, readable(source), expression=source)
+
+    return rule
+
+
+def _type(match: re.Match[str]) -> GuardFailure:
+    return _about(match, "type", "TYPE_MATCH", expected=class_name(match["type"] or ""))
+
+
+def _length(match: re.Match[str]) -> GuardFailure:
+    """Also `not L['items']`: torch's condition for an empty sequence or dictionary."""
+    name, expression = f"len({readable(match['source'])})", f"len({match['source']})"
+    expected = match.groupdict().get("expected", "0")
+    return _about(
+        match, "length", "SEQUENCE_LENGTH", name, expected=expected, expression=expression
     )
 
 
-def _identity(text: str, match: re.Match[str]) -> GuardFailure:
-    source = _owner(match["source"])
-    return GuardFailure(text, "identity", "ID_MATCH", source, readable(source), expression=source)
+def _keys(match: re.Match[str]) -> GuardFailure:
+    expected, expression = match["expected"], match["expression"]
+    name = readable(expression)
+    return _about(match, "keys", "DICT_KEYS_MATCH", name, expected, expression=expression)
 
 
-def _type(text: str, match: re.Match[str]) -> GuardFailure:
-    source, expected = match["source"], class_name(match["type"] or "")
-    return GuardFailure(text, "type", "TYPE_MATCH", source, readable(source), None, expected)
+def _present(what: str, kind: str, name: str) -> GuardRule:
+    """`name` has the name of what is looked for, and then of where."""
 
+    def rule(match: re.Match[str]) -> GuardFailure:
+        absent = match["absent"] is not None
+        words = name.format(match["name"], readable(match["source"]))
+        return _about(match, what, kind, words, expected=str(not absent), seen=str(absent))
 
-def _accessor(text: str, match: re.Match[str]) -> GuardFailure:
-    source = _owner(match["source"])
-    return GuardFailure(text, "identity", "", source, readable(source), expression=source)
-
-
-def _length(text: str, match: re.Match[str]) -> GuardFailure:
-    source = match["source"]
-    expression = f"len({source})"
-    return GuardFailure(
-        text, "length", "SEQUENCE_LENGTH", source, f"len({readable(source)})", None,
-        match["expected"], "", expression,
-    )  # fmt: skip
-
-
-def _empty(text: str, match: re.Match[str]) -> GuardFailure:
-    """`not L['items']`: torch's condition for an empty sequence or dictionary."""
-    source = match["source"]
-    return GuardFailure(
-        text, "length", "SEQUENCE_LENGTH", source, f"len({readable(source)})", None, "0", "",
-        f"len({source})",
-    )  # fmt: skip
-
-
-def _keys(text: str, match: re.Match[str]) -> GuardFailure:
-    expression, source = match["expression"], match["source"]
-    return GuardFailure(
-        text, "keys", "DICT_KEYS_MATCH", source, readable(expression), None, match["expected"], "",
-        expression,
-    )  # fmt: skip
-
-
-def _contains(text: str, match: re.Match[str]) -> GuardFailure:
-    absent = match["absent"] is not None
-    name = f"{match['key']} in {readable(match['source'])}"
-    return GuardFailure(
-        text, "keys", "DICT_CONTAINS", match["source"], name, None, str(not absent), str(absent)
-    )
-
-
-def _attribute(text: str, match: re.Match[str]) -> GuardFailure:
-    absent = match["absent"] is not None
-    source, name = match["source"], f"hasattr({readable(match['source'])}, '{match['name']}')"
-    return GuardFailure(
-        text, "attribute", "HASATTR", source, name, None, str(not absent), str(absent)
-    )
+    return rule
 
 
 def _value(kind: str) -> GuardRule:
-    def rule(text: str, match: re.Match[str]) -> GuardFailure:
-        source, expected = match["source"], match["expected"]
-        return GuardFailure(
-            text, "value", kind, source, readable(source), None, expected, "", source
-        )
+    def rule(match: re.Match[str]) -> GuardFailure:
+        return _about(match, "value", kind, expected=match["expected"], expression=match["source"])
 
     return rule
 
 
-def _shape(text: str, match: re.Match[str]) -> GuardFailure:
+def _shape(match: re.Match[str]) -> GuardFailure:
     """A condition on sizes, strides or numbers that torch kept symbolic."""
+    text = match.string
     names = [readable(source) for source in dict.fromkeys(SOURCE.findall(text))]
-    return GuardFailure(text, "shape", "SHAPE_ENV", name=", ".join(names), expected=readable(text))
+    return GuardFailure("", "shape", "SHAPE_ENV", name=", ".join(names), expected=readable(text))
 
 
-def _marking(text: str, match: re.Match[str]) -> GuardFailure:
+def _marking(match: re.Match[str]) -> GuardFailure:
     source = match.groupdict().get("source") or ""
     name = f"dynamic marks of {readable(source)}" if source else "dynamic marks of a tensor"
-    return GuardFailure(text, "marking", "TENSOR_MATCH", source, name, None, "none", "marked")
+    return GuardFailure("", "marking", "TENSOR_MATCH", source, name, None, "none", "marked")
 
 
 _ADDRESS = re.compile(r" \(id=0x[0-9a-fA-F]+\)")
 
 
-def _backend(text: str, match: re.Match[str]) -> GuardFailure:
+def _backend(match: re.Match[str]) -> GuardFailure:
     sides = (match[side] or "a backend" for side in ("expected", "seen"))
     expected, seen = (_ADDRESS.sub("", side) for side in sides)
     if seen == expected:
         seen = f"another {seen.removeprefix('a ')}"
-    return GuardFailure(text, "backend", "BACKEND_MATCH", "", "backend", None, expected, seen)
+    return GuardFailure("", "backend", "BACKEND_MATCH", "", "backend", None, expected, seen)
 
 
-def _deallocated(text: str, match: re.Match[str]) -> GuardFailure:
-    source = match["source"]
-    return GuardFailure(
-        text, "deallocated", "", source, readable(source), None, "alive", "deallocated"
-    )
-
-
-def _owner(source: str) -> str:
-    """The function that a guard on code checks: torch compares functions by their code."""
-    return source.removesuffix(".__code__")
+def _deallocated(match: re.Match[str]) -> GuardFailure:
+    return _about(match, "deallocated", "", expected="alive", seen="deallocated")
 
 
 _L = r"(?P<source>[LG]\[.+?|[A-Za-z_]\w*(?:\.\w+|\[(?:'[^']*'|\d+)\])*)"
@@ -278,22 +260,31 @@ _RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
         (r"top_saved_tensors_hooks", _ambient("AUTOGRAD_SAVED_TENSORS_HOOKS")),
         (r"Duplicate tensors? found(?: where not expected!|: \[(?P<names>.*)\])?", _duplicate),
         (rf"^{_L} is (?P<other>[LG]\[.+)$", _same),
-        (r"^___check_obj_id\((?P<source>.+?), \d+\)(?:, type=(?P<type>.+))?$", _identity),
+        (
+            r"^___check_obj_id\((?P<source>.+?), \d+\)(?:, type=(?P<type>.+))?$",
+            _identity("ID_MATCH"),
+        ),
         (r"^___check_type_id\((?P<source>.+?), \d+\)(?:, type=(?P<type>.+))?$", _type),
-        (r"^\w+GuardAccessor: .*? (?:on|of|in) (?P<source>[LG]\[.+)$", _accessor),
+        (r"^\w+GuardAccessor: .*? (?:on|of|in) (?P<source>[LG]\[.+)$", _identity("")),
         (r"^len\((?P<source>.+)\) (?:==|!=) (?P<expected>\d+)$", _length),
-        (rf"^not {_L}$", _empty),
+        (rf"^not {_L}$", _length),
         (
             r"^(?P<expression>list\(dict\.keys\((?P<source>.+)\)\)(?:\[\d+\])?) == "
             r"(?P<expected>.+)$",
             _keys,
         ),
-        (r"^(?P<absent>not )?___dict_contains\((?P<key>.+), (?P<source>[^,]+)\)$", _contains),
+        (
+            r"^(?P<absent>not )?___dict_contains\((?P<name>.+), (?P<source>[^,]+)\)$",
+            _present("keys", "DICT_CONTAINS", "{0} in {1}"),
+        ),
         (rf"^{_L} is (?P<expected>not None|None)$", _value("NONE_MATCH")),
         (r"\.(?:size|stride)\(\)\[|\.storage_offset\(\)", _shape),
         (r"^hasattr\((?P<source>.+?), '_(?:dynamo|has_dynamo)_\w+'\) ==", _marking),
         (r"_has_dynamo_dim_marking", _marking),
-        (rf"^(?P<absent>not )?hasattr\({_L}, '(?P<name>\w+)'\)$", _attribute),
+        (
+            rf"^(?P<absent>not )?hasattr\({_L}, '(?P<name>\w+)'\)$",
+            _present("attribute", "HASATTR", "hasattr({1}, '{0}')"),
+        ),
         (rf"^{_L} == (?P<expected>.+)$", _value("EQUALS_MATCH")),
         (rf"^___as_tensor\({_L}\)\.item\(\) == (?P<expected>.+)$", _value("EQUALS_MATCH")),
         (

@@ -19,7 +19,7 @@ import msgspec
 from compiler.control.error_words import error_line
 from compiler.trace.records import End, Settings
 from viewers.recording import Recording
-from workbench.check.record import RecordedTarget
+from workbench.check.record import RecordedTarget, read
 from workbench.cli.revisions import at_revision
 from workbench.worker.client import record
 
@@ -68,9 +68,7 @@ class OnRay:
         with tempfile.TemporaryDirectory(prefix="tcw-ray-") as folder:
             file = Path(folder, "run.tcw")
             file.write_bytes(trace)
-            recording = Recording.open(file)
-        end = recording.end or End(status="incomplete", seconds=0.0)
-        return RecordedTarget(recording, end)
+            return read(file)
 
 
 def _traced(settings: bytes, revision: str) -> bytes:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
+
+from msgspec.structs import replace
 
 from compiler.trace.records import (
     CallStart,
@@ -61,37 +62,26 @@ class Autopsy:
         elif isinstance(record, Output) and record.stream == "stderr":
             self._last_words = (self._last_words + record.text)[-_LAST_WORDS:]
 
-    def records(self, death: Death) -> Iterator[Failure | End]:
-        """A failure with its place, unless one was recorded; then the end record."""
+    def found(self, death: Death) -> tuple[list[Failure], End]:
+        """A failure with its place, unless one was recorded; and the end record."""
         place = deepest(dumped_frames(death.dump), self._root)
         code, number = _exit(death.status)
+        end = End(status="crashed", seconds=death.seconds, exit_code=code, reason=self._doing)
         if death.stopped == "timeout":
             limit = self._settings.timeout
-            yield self._failure("timeout", f"not done after {limit:g} s", place)
-            yield End(status="timeout", seconds=death.seconds, reason=self._doing)
-        elif death.stopped == "interrupted":
-            yield End(status="interrupted", seconds=death.seconds, reason=self._doing)
-        elif number is not None:
+            failure = self._failure("timeout", f"not done after {limit:g} s", place)
+            return [failure], replace(end, status="timeout", exit_code=None)
+        if death.stopped == "interrupted":
+            return [], replace(end, status="interrupted", exit_code=None)
+        if number is not None:
             name = _signal_name(number)
-            if self._failed is None:
-                blame = _LIMITS.get(name) or said_by_machine(self._last_words)
-                message = _DEATHS.get(name, f"killed by {name}")
-                yield self._failure(name, message, place, blame)
-            yield End(
-                status="crashed",
-                seconds=death.seconds,
-                signal=number,
-                reason=f"{name} while {self._doing}",
-            )
+            blame = _LIMITS.get(name) or said_by_machine(self._last_words)
+            failure = self._failure(name, _DEATHS.get(name, f"killed by {name}"), place, blame)
+            end = replace(end, signal=number, reason=f"{name} while {self._doing}")
         else:
-            if self._failed is None:
-                yield self._failure("exit", self._words_of(code), place, self._blame(code))
-            yield End(
-                status="exited" if code is not None else "crashed",
-                seconds=death.seconds,
-                exit_code=code,
-                reason=self._doing,
-            )
+            failure = self._failure("exit", self._words_of(code), place, self._blame(code))
+            end = replace(end, status="crashed" if code is None else "exited")
+        return [failure] if self._failed is None else [], end
 
     def _failure(
         self, kind: str, message: str, place: Location | None, blame: Blame | None = None

@@ -11,11 +11,9 @@ import selectors
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -25,7 +23,7 @@ import msgspec
 from compiler.trace.reader import TraceDecoder
 from compiler.trace.records import End, Failure, Record, Start
 from workbench.worker.autopsy import Autopsy, Death
-from workbench.worker.guardian import CACHES_PREFIX, RECORDING, kill_marked, remove_caches
+from workbench.worker.guardian import RECORDING, kill_marked, new_caches, remove_caches
 from workbench.worker.output import OutputStream
 from workbench.worker.pipes import Pipes
 from workbench.worker.protocol import DUMP_SIGNAL, Job
@@ -125,18 +123,17 @@ class Child:
                 os.kill(self._worker, DUMP_SIGNAL)
             self.wait(time.monotonic() + _DUMP_SECONDS, until_dump=True)
 
-    def finish(self) -> Iterator[Failure | End]:
-        """Release the worker and read the rest; yield how it ended, the end record last: the
-        worker's own, or what is known of its death."""
+    def finish(self) -> tuple[list[Failure], End]:
+        """Release the worker, read the rest, and return how it ended: the worker's own end record,
+        or what is known of its death."""
         self._let_go()
         self.wait(time.monotonic() + _DRAIN_SECONDS, stoppable=False)
         for output in self._outputs.values():
             output.close()
         if self.end is not None:
-            yield self.end
-            return
+            return [], self.end
         self.trace.close_partial_line()
-        yield from self._autopsy.records(
+        return self._autopsy.found(
             Death(
                 status=self._status.decode("ascii", "replace"),
                 dump=self._faults.decode("utf-8", "replace"),
@@ -160,9 +157,7 @@ class Child:
 
     def _start(self, job: Job) -> subprocess.Popen[bytes]:
         if not self._settings.cached:
-            name = f"{CACHES_PREFIX}{self._mark}"
-            self._caches = os.path.join(os.path.abspath(tempfile.gettempdir()), name)
-            os.mkdir(self._caches, 0o700)
+            self._caches = new_caches(self._mark)
         read_commands, self._commands = os.pipe()
         read_lifeline, self._lifeline = os.pipe()
         records, write_records = os.pipe()

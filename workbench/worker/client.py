@@ -66,15 +66,11 @@ def record(
             return _ended(file, End(status="failed", seconds=file.writer.now()))
         try:
             _wait(child, settings, file, stop)
-            end: End | None = None
-            for made in child.finish():
-                if isinstance(made, End):
-                    end = made
-                else:
-                    file.emit(made)
+            failures, end = child.finish()
+            for failure in failures:
+                file.emit(failure)
         finally:
             child.close()
-        assert end is not None
         for more in then(end) if then is not None else ():
             file.emit(more)
         return _ended(file, end)
@@ -274,20 +270,16 @@ class Driver:
                     child.stopped = "interrupted"
             with self._lock:
                 self._child = None
-            found: End | None = None
-            for made in child.finish():
-                if isinstance(made, End):
-                    found = made
-                elif not self._stopping.is_set():
-                    self._file.emit(made)
+            failures, end = child.finish()
+            for failure in failures if not self._stopping.is_set() else ():
+                self._file.emit(failure)
         finally:
             with self._lock:
                 self._child = None
             child.close()
-        assert found is not None
         if not self._stopping.is_set() and self._rerun is None:
-            self._say_that_it_is_over(found)
-        return found
+            self._say_that_it_is_over(end)
+        return end
 
     def _say_that_it_is_over(self, end: End) -> None:
         lost = end.status != "ok"

@@ -10,9 +10,9 @@ import copy
 import importlib
 import os
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import msgspec
 import torch
@@ -23,7 +23,6 @@ from compiler.control.live import Live
 from compiler.control.safely import Safely
 from compiler.control.stages import reached
 from compiler.control.user_error import UserError
-from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import Model, RandomState, original_of, prepare
 from compiler.measure.host import Host
 from compiler.measure.what_if.finished_run import FinishedRun
@@ -60,14 +59,9 @@ Compare = Callable[[Host, FinishedRun, FinishedRun, Literal["kernel", "graph", "
 class Pristine:
     """A model as it was before run 1, and how to restore it."""
 
-    model: Model
-    sets: list[InputSet]
-    names: dict[str, Any]
-    """What the user's file binds."""
+    loaded: Loaded
     generators: RandomState
-    """The inputs as they were after loading the file."""
-    around: Callable[[], AbstractContextManager[Any]] = nullcontext
-    """The context of its calls."""
+    """As they were after loading the file."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """Files whose text in its run differs from that on disk."""
     shared: bool = False
@@ -76,8 +70,9 @@ class Pristine:
     def copy(self) -> Loaded:
         """The model as it was, with the random generators restored."""
         self.generators.restore()
-        model = self.model if self.shared else copy.deepcopy(self.model)
-        return Loaded(model, self.sets, names=self.names, around=self.around)
+        model = self.loaded.model if self.shared else copy.deepcopy(self.loaded.model)
+        # the file's optimizer is of the parameters of the model that was loaded
+        return replace(self.loaded, model=model, optimizer=None)
 
 
 class Driven:
@@ -212,9 +207,8 @@ class Driven:
                     )
                 )
             else:
-                state = RandomState.now()
                 self._pristine[key] = Pristine(
-                    model, loaded.sets, loaded.names, state, loaded.around, recorder.texts
+                    replace(loaded, model=model), RandomState.now(), recorder.texts
                 )
         return ended, loaded
 
@@ -234,20 +228,11 @@ class Driven:
         settings = msgspec.structs.replace(recorder.settings, overrides=dict(recorder.overrides))
         pristine = self._pristine.get(given_by(settings))
         if pristine is None:
-            state = RandomState.now()
-            pristine = Pristine(
-                session.given,
-                session.sets,
-                session.names,
-                state,
-                session.around,
-                recorder.texts,
-                shared=True,
-            )
+            pristine = Pristine(session.loaded, RandomState.now(), recorder.texts, shared=True)
         self.finished[number] = FinishedRun(
             number=number,
             settings=settings,
-            sets=session.sets,
+            sets=session.loaded.sets,
             records=tuple(recorder.run or ()),
             kept=dict(recorder.kept),
             status=ended[0],
@@ -264,9 +249,9 @@ class Driven:
         with (
             unrecorded(self.recorder),
             torch._dynamo.config.patch(recompile_limit=limit),
-            applied(settings.torch_settings, pristine.names, self.recorder.user_root),
+            applied(settings.torch_settings, pristine.loaded.names, self.recorder.user_root),
             shown_as(pristine.texts),
-            pristine.around(),
+            pristine.loaded.around(),
             ExitStack() as stack,
         ):
             with isolation.ours_again():

@@ -12,10 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-import uuid
 from pathlib import Path
 
-from workbench.worker.guardian import CACHES_PREFIX, fork_worker, remove_caches
+from workbench.worker.guardian import fork_worker, new_caches, remove_caches
 
 START_SECONDS = 20.0
 """How long its processes may take to start."""
@@ -44,13 +43,10 @@ def command(caches: str, lifeline: int, status: int) -> list[str]:
 
 def guardian_fault() -> str:
     """Why the guardian does not work on this machine; "" if it does. Takes about 0.1 s."""
-    caches = os.path.join(
-        os.path.abspath(tempfile.gettempdir()), f"{CACHES_PREFIX}{uuid.uuid4().hex}"
-    )
     try:
-        os.mkdir(caches, 0o700)
+        caches = new_caches()
     except OSError as error:
-        return f"no folder in {os.path.dirname(caches)}: {error.strerror}"
+        return f"no folder in {os.path.abspath(tempfile.gettempdir())}: {error.strerror}"
     try:
         return _trial(caches)
     except OSError as error:

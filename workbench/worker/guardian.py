@@ -142,17 +142,23 @@ def _lock(folder: str) -> int:
     return -1
 
 
+def new_caches(mark: str = "") -> str:
+    """A new private folder for a recording's caches. `mark`: the hexadecimal name of the
+    recording."""
+    import tempfile
+    import uuid
+
+    name = f"{CACHES_PREFIX}{mark or uuid.uuid4().hex}"
+    folder = os.path.join(os.path.abspath(tempfile.gettempdir()), name)
+    os.mkdir(folder, 0o700)
+    return folder
+
+
 @contextlib.contextmanager
 def own_folder() -> Iterator[str]:
     """A new private folder, removed at the end. If this process is killed, a later guardian removes
     it like a recording's caches."""
-    import tempfile
-    import uuid
-
-    folder = os.path.join(
-        os.path.abspath(tempfile.gettempdir()), f"{CACHES_PREFIX}{uuid.uuid4().hex}"
-    )
-    os.mkdir(folder, 0o700)
+    folder = new_caches()
     held = _lock(folder)
     try:
         yield folder

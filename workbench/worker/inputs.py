@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -199,7 +199,9 @@ def with_tensors(
         if isinstance(value, torch.Tensor):
             return value
         if isinstance(value, bool) or not isinstance(value, int | float | complex):
-            raise _bad_tensor(f"{name} is a {class_name(value)}, not a number")
+            raise _bad_argument(
+                "BadTensor", f"--as-tensor: {name} is a {class_name(value)}, not a number"
+            )
         return torch.tensor(value)
 
     found = []
@@ -209,13 +211,15 @@ def with_tensors(
         found.append(InputSet(positional, {k: made(k, v) for k, v in one.keyword.items()}))
     missing = [name for name in wanted if name not in met]
     if missing:
-        raise _bad_tensor(f"no call has an argument {missing[0]!r}", ", ".join(sorted(known)))
+        words = f"--as-tensor: no call has an argument {missing[0]!r}"
+        raise _bad_argument("BadTensor", words, sorted(known))
     return found
 
 
-def _bad_tensor(message: str, names: str = "") -> UserError:
-    hint = f"its arguments are {names}" if names else ""
-    return UserError(f"--as-tensor: {message}", type="BadTensor", hint=hint, doing="reading inputs")
+def _bad_argument(kind: str, message: str, names: Iterable[str] = ()) -> UserError:
+    known = ", ".join(names)
+    hint = f"its arguments are {known}" if known else ""
+    return UserError(message, type=kind, hint=hint, doing="reading inputs")
 
 
 def mark_dynamic(marks: tuple[str, ...], named: dict[str, Any]) -> None:
@@ -224,24 +228,18 @@ def mark_dynamic(marks: tuple[str, ...], named: dict[str, Any]) -> None:
     for mark in marks:
         name, _, dimension = mark.rpartition(":")
         if not name or not dimension.lstrip("-").isdigit():
-            raise _bad_mark(f"--mark-dynamic {mark!r}: expected NAME:DIM, e.g. x:0")
+            raise _bad_argument("BadMark", f"--mark-dynamic {mark!r}: expected NAME:DIM, e.g. x:0")
         if name not in named and name.isdigit() and int(name) < len(names):
             name = names[int(name)]
         if name not in named:
-            raise _bad_mark(f"--mark-dynamic {mark}: no argument {name!r}", ", ".join(names))
+            words = f"--mark-dynamic {mark}: no argument {name!r}"
+            raise _bad_argument("BadMark", words, names)
         tensor = named[name]
         if not isinstance(tensor, torch.Tensor):
-            raise _bad_mark(
-                f"--mark-dynamic {mark}: {name} is a {class_name(tensor)}, not a tensor"
-            )
+            words = f"--mark-dynamic {mark}: {name} is a {class_name(tensor)}, not a tensor"
+            raise _bad_argument("BadMark", words)
         number = int(dimension)
         if not -tensor.dim() <= number < tensor.dim():
-            raise _bad_mark(
-                f"--mark-dynamic {mark}: {name} has {tensor.dim()} dimensions {tuple(tensor.shape)}"
-            )
+            sizes = f"{tensor.dim()} dimensions {tuple(tensor.shape)}"
+            raise _bad_argument("BadMark", f"--mark-dynamic {mark}: {name} has {sizes}")
         torch._dynamo.mark_dynamic(tensor, number % tensor.dim())
-
-
-def _bad_mark(message: str, names: str = "") -> UserError:
-    hint = f"its arguments are {names}" if names else ""
-    return UserError(message, type="BadMark", hint=hint, doing="reading inputs")

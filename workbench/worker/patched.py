@@ -10,7 +10,7 @@ import torch
 from torch._dynamo import eval_frame
 
 from compiler.control.describe import describe
-from compiler.control.hooks import patch
+from compiler.control.hooks import during, patch
 from compiler.control.recorder import Recorder
 from compiler.trace.records import Warned
 from workbench.worker.backends import torch_compile
@@ -50,8 +50,5 @@ def counting_calls(recorder: WorkerRecorder) -> Iterator[None]:
             recorder.begin_call()
         return original(callback, *arguments, **options)
 
-    undo = patch(eval_frame, "_callback_from_stance", counted)
-    try:
+    with during(patch(eval_frame, "_callback_from_stance", counted)):
         yield
-    finally:
-        undo()

@@ -47,6 +47,11 @@ def children_cpu_seconds() -> float:
     return total
 
 
+def cpu_seconds(pid: int) -> float:
+    """User and system seconds of a process, all its threads."""
+    return sum(map(int, _fields(pid)[11:13])) / os.sysconf("SC_CLK_TCK")
+
+
 def _fields(pid: int) -> list[bytes]:
     """What the kernel says of a process, from its state on: proc_pid_stat(5), field 3."""
     with open(f"/proc/{pid}/stat", "rb") as stream:

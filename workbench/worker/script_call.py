@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import patch
+from compiler.control.hooks import during, patch
 from compiler.control.user_error import UserError
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import Model
@@ -90,16 +90,14 @@ def load_call(code: UserCode, wanted: int) -> tuple[Loaded, str]:
     inputs, and where that was, in words. Raises `UserError` if it makes no such call, and whatever
     the script raises."""
     compiling = _Compiling(code.file, wanted)
-    undo = patch(torch, "compile", compiling)
-    try:
-        run_script(code)
-    except _Left:
-        pass
-    except SystemExit as error:
-        if error.code not in (None, 0):
-            raise
-    finally:
-        undo()
+    with during(patch(torch, "compile", compiling)):
+        try:
+            run_script(code)
+        except _Left:
+            pass
+        except SystemExit as error:
+            if error.code not in (None, 0):
+                raise
     if compiling.found is None:
         name = os.path.basename(code.file)
         made = f"only {compiling.calls}" if compiling.calls else "none"

@@ -150,11 +150,7 @@ class Session:
 
     def __init__(self, recorder: WorkerRecorder, loaded: Loaded) -> None:
         self.recorder = recorder
-        self.sets = loaded.sets
-        self.given = loaded.model
-        self.optimizer = loaded.optimizer
-        self.names = loaded.names
-        self.around = loaded.around
+        self.loaded = loaded
         self.engines = ENGINES[recorder.settings.engine]
         self.done: list[EngineCalls] = []
         """The calls made so far, by engine."""
@@ -165,8 +161,8 @@ class Session:
         recorder = self.recorder
         try:
             with (
-                self.around(),
-                applied(recorder.settings.torch_settings, self.names, recorder.user_root),
+                self.loaded.around(),
+                applied(recorder.settings.torch_settings, self.loaded.names, recorder.user_root),
             ):
                 return self._calls()
         except UserError as error:
@@ -174,17 +170,17 @@ class Session:
             return ended_by(error)
 
     def _calls(self) -> Ended:
-        recorder = self.recorder
-        original = original_of(self.given)
+        recorder, given, sets = self.recorder, self.loaded.model, self.loaded.sets
+        original = original_of(given)
         signature = parameters(original)
         try:
             self._check_profiled_call()
-            for inputs in self.sets:
+            for inputs in sets:
                 check_arguments(original, signature, inputs)
         except BaseException as error:
             recorder.emit(failure_of(error, "compiling the model", recorder))
             return ended_by(error)
-        models = [self.given, *(self._copy(original) for _ in self.engines[1:])]
+        models = [given, *(self._copy(original) for _ in self.engines[1:])]
         generators = RandomState.now()
         done = self.done
         looks_inside = recorder.settings.profile or recorder.settings.verify
@@ -194,7 +190,7 @@ class Session:
                     start_over(recorder)
                     generators.restore()
                 recorder.emit(EnginePart(engine=engine))
-            done.append(EngineCalls(recorder, model, self.sets, engine))
+            done.append(EngineCalls(recorder, model, sets, engine))
             ended = self._looking_inside().calls(done[-1]) if looks_inside else done[-1].all()
             if ended[0] != "ok":
                 return ended
@@ -203,11 +199,11 @@ class Session:
             if len(done) > 1:
                 self._compile_side_by_side(done)
             engines = [one.as_compiled() for one in done]
-            time_engines(measuring(recorder), reference.twin.model, engines, self.sets)
+            time_engines(measuring(recorder), reference.twin.model, engines, sets)
         return "ok", None
 
     def _check_profiled_call(self) -> None:
-        wanted, there = self.recorder.settings.profiled_call, len(self.sets)
+        wanted, there = self.recorder.settings.profiled_call, len(self.loaded.sets)
         if wanted > there:
             raise UserError(
                 f"there is no call {wanted} to profile: the file has "
@@ -221,10 +217,9 @@ class Session:
         if self._inside is None:
             with isolation.ours_again():
                 made: type[Inside] = importlib.import_module("workbench.worker.inside").Inside
-            original = original_of(self.given)
-            self._inside = made(
-                self.recorder, original, self.optimizer, self.sets, len(self.engines) == 1
-            )
+            loaded = self.loaded
+            original, alone = original_of(loaded.model), len(self.engines) == 1
+            self._inside = made(self.recorder, original, loaded.optimizer, loaded.sets, alone)
         return self._inside
 
     def _copy(self, original: Model) -> Model:

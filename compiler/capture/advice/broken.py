@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from compiler.trace.torch_logs.breaks import Message
+
 BUILTIN = re.compile(r"^builtin (\w+)\b")
 """torch's context of a break at a builtin function: its name."""
 SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+)")
@@ -15,13 +17,9 @@ SKIPPED = re.compile(r"^module: (?P<module>[\w.]+), qualname: (?P<name>[\w.]+)")
 
 
 @dataclass(frozen=True)
-class Broken:
+class Broken(Message):
     """One graph break: torch's message and the user's source."""
 
-    type: str
-    context: str = ""
-    explanation: str = ""
-    hints: tuple[str, ...] = ()
     lines: tuple[str, ...] = ()
     """Source from the first line of the broken instruction on, as far as its block may reach."""
     column: int | None = None

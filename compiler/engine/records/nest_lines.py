@@ -152,22 +152,18 @@ class _Body:
 
     def _index(self, view: View) -> str:
         if not view:
-            return _sum(self.variables, _row_major(self.digits), 0)
+            return _sum(self.variables, row_major(self.digits).strides, 0)
         if len(view) == 1 and (strides := strides_over(view[0], self.digits)) is not None:
             return _sum(self.variables, strides, view[0].offset)
-        inner = _sum(self.variables, _row_major(self.digits), 0)
+        inner = _sum(self.variables, row_major(self.digits).strides, 0)
         for layout in reversed(view):
             inner = f"{layout}[{inner}]"
         return inner
 
     def _kept_index(self, away: list[bool]) -> str:
         kept = [place for place, gone in enumerate(away) if not gone]
-        strides = _row_major(tuple(self.digits[place] for place in kept))
+        strides = row_major(tuple(self.digits[place] for place in kept)).strides
         return _sum([self.variables[place] for place in kept], strides, 0)
-
-
-def _row_major(digits: Shape) -> tuple[Size, ...]:
-    return row_major(digits).strides
 
 
 def _sum(variables: list[str], strides: tuple[Size, ...], offset: Size) -> str:

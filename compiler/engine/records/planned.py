@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from msgspec.structs import replace
 
 from compiler.engine.records.compiled import GraphState
 from compiler.loops.dtypes import BYTES
@@ -15,17 +14,6 @@ from compiler.memory.plan import InArena, Plan, Segment, TakesOver
 from compiler.trace.records import Buffer, MemoryPlan
 
 
-@dataclass(frozen=True)
-class LiveRange:
-    """From the step that writes a value to the last step that reads it."""
-
-    name: str
-    bytes: int | None
-    first: int
-    last: int
-    kind: Literal["temporary", "input", "output", "saved"] = "temporary"
-
-
 def plan_record(compiled: GraphState, program: Program, plan: Plan) -> MemoryPlan:
     """Each value in memory with its lifetime, in steps of the program."""
     steps = steps_of(plan)
@@ -34,7 +22,7 @@ def plan_record(compiled: GraphState, program: Program, plan: Plan) -> MemoryPla
     return MemoryPlan(
         graph=compiled.id,
         steps=tuple(compiled.kernels.get(step.name, step.name) for step in steps),
-        buffers=tuple(_buffer(compiled, plan, life, taken) for life in lives.values()),
+        buffers=tuple(_placed(compiled, plan, life, taken) for life in lives.values()),
         peak_bytes=plan.peak_bytes,
         without_reuse_bytes=plan.without_reuse_bytes,
     )
@@ -49,10 +37,11 @@ def _inside(run: Segment | Call) -> tuple[Nest | Call, ...]:
     return (run,) if isinstance(run, Call) else run.nests
 
 
-def lives_of(program: Program, steps: list[Nest | Call], user_outputs: int) -> dict[str, LiveRange]:
-    """The lifetimes of all values in memory, ordered by their starts."""
+def lives_of(program: Program, steps: list[Nest | Call], user_outputs: int) -> dict[str, Buffer]:
+    """All values in memory, from the step that writes one to the last that reads it, ordered by
+    their starts."""
     lives = {
-        node.name: LiveRange(node.name, byte_count(product(node.shape), node.dtype), 0, 0, "input")
+        node.name: Buffer(node.name, byte_count(product(node.shape), node.dtype), 0, 0, "input")
         for node in program.graph.nodes
         if isinstance(node, Input)
     }
@@ -70,7 +59,7 @@ def lives_of(program: Program, steps: list[Nest | Call], user_outputs: int) -> d
             if life is not None:
                 lives[name] = replace(life, last=number)
             elif name in writes:
-                lives[name] = LiveRange(name, _size(program, results, name), number, number)
+                lives[name] = Buffer(name, _size(program, results, name), number, number)
     last = max(0, len(steps) - 1)
     for place, name in enumerate(_outputs(program.graph)):
         life = lives.get(name)
@@ -108,10 +97,10 @@ def byte_count(size: Size, dtype: str) -> int | None:
     return size * BYTES[dtype] if isinstance(size, int) and dtype in BYTES else None
 
 
-def arena_takers(plan: Plan, lives: dict[str, LiveRange]) -> dict[str, str]:
+def arena_takers(plan: Plan, lives: dict[str, Buffer]) -> dict[str, str]:
     """Values that reuse bytes of an arena -> the previous user of these bytes."""
     found: dict[str, str] = {}
-    before: list[tuple[int, int, LiveRange]] = []
+    before: list[tuple[int, int, Buffer]] = []
     for name, life in lives.items():
         place = plan.placements.get(name)
         if not isinstance(place, InArena) or not isinstance(place.offset, int) or not life.bytes:
@@ -125,17 +114,13 @@ def arena_takers(plan: Plan, lives: dict[str, LiveRange]) -> dict[str, str]:
     return found
 
 
-def _buffer(compiled: GraphState, plan: Plan, life: LiveRange, taken: dict[str, str]) -> Buffer:
+def _placed(compiled: GraphState, plan: Plan, life: Buffer, taken: dict[str, str]) -> Buffer:
     place = plan.placements.get(life.name)
     over = place.value if isinstance(place, TakesOver) else taken.get(life.name, "")
     name = compiled.numbers.get(life.name, "")
     operation = compiled.operations.get(name)
-    return Buffer(
-        name=life.name,
-        bytes=life.bytes,
-        first=life.first,
-        last=life.last,
-        kind=life.kind,
+    return replace(
+        life,
         reuses=over,
         inplace=isinstance(place, TakesOver) and place.in_place,
         label=compiled.label(operation.origins) if operation is not None else "",

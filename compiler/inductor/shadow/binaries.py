@@ -32,7 +32,7 @@ STATIC_LAUNCHERS = ("use_static_triton_launcher", "use_static_cuda_launcher")
 def assemble(
     kernels: Sequence[KernelSource], architecture: Architecture, cache: Path
 ) -> list[Binary]:
-    """Compile kernels, in order, inside `pretending`. Failures are in `Binary.error`.
+    """Compile kernels, in order, inside `pretending`. Failures are in their facts.
 
     NVIDIA's tools are separate processes, and nvdisasm takes about as long as a compile, so they
     process one kernel while the next one is compiled.
@@ -43,8 +43,8 @@ def assemble(
             start = time.perf_counter()
             compiled, configuration, error = _compiled(kernel, cache / "triton")
             seconds = time.perf_counter() - start
-            begun = Binary(configuration=configuration, seconds=seconds, error=error)
-            reading.append(readers.submit(read, compiled, begun, architecture, cache / "sass"))
+            about = architecture, cache / "sass", configuration, seconds, error
+            reading.append(readers.submit(read, compiled, *about))
         return [each.result() for each in reading]
 
 

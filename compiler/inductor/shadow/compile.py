@@ -20,7 +20,7 @@ from torch._inductor.graph import GraphLowering
 
 from compiler.cache_folder import CacheRefused, cache_folder
 from compiler.control.error_words import error_line
-from compiler.control.hooks import Uninstall, patch
+from compiler.control.hooks import Uninstall, during, patch
 from compiler.control.recorder import Recorder
 from compiler.gpu.architectures import Architecture
 from compiler.gpu.binaries import Binary, record
@@ -116,7 +116,7 @@ class Shadow:
             )
         for kernel in kernels:
             identity = seen.get(kernel.name, kernel.name)
-            record(self.recorder, self._binaries[kernel.text], identity, self.architecture)
+            record(self.recorder, self._binaries[kernel.text], identity)
 
     def _graph(self, kwargs: Any) -> str:
         half = "backward" if kwargs.get("is_backward") else "forward"
@@ -164,11 +164,8 @@ def _kernels_seen(recorder: Recorder) -> Iterator[dict[str, str]]:
             seen[record.name] = record.id
         emit(record)
 
-    undo = patch(recorder, "emit", listen)
-    try:
+    with during(patch(recorder, "emit", listen)):
         yield seen
-    finally:
-        undo()
 
 
 def _operation(error: Exception) -> str:

@@ -84,8 +84,9 @@ def speed_of(measured: Measured, one: RecordedModel, inputs: InputSet, mode: Gra
     plain = {side: [lap.running() for lap in measured.laps[side]["plain"]] for side in sides}
     running = speed.cpu_of(sides["compiled"])
     return speed.summarise(
-        [speed.Contender(measured.call, sides["eager"], sides["compiled"])],
-        [speed.Times(plain["eager"], plain["compiled"])],
+        [measured.call],
+        [plain["eager"]],
+        [plain["compiled"]],
         [(wall, 0) for wall, _ in one.calls],
         max(0.0, sum(cpu for _, cpu in one.calls) - running * len(one.calls)),
         "forward + backward" if mode == "train" else "forward",

@@ -8,7 +8,7 @@ the pointers, and `measured_again` repeats some of those calls.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -17,18 +17,17 @@ import torch
 from torch import fx
 
 from compiler.codegen.launcher.segment import STACK_BYTES, KernelSite
-from compiler.control.hooks import Missing
 from compiler.engine.recording import watching
 from compiler.measure.compiled.alone import NotAlone, Step
 from compiler.measure.compiled.redirected import Redirected
 from compiler.measure.compiled.shadows import Shadows, StorageCopy, copied
 from compiler.measure.probes.aten_probe import AtenGraph
 from compiler.measure.rounds.whole_runs import DeviceRun
+from compiler.runtime.artifact import Artifact
 from compiler.runtime.build import BuildFailed
 from compiler.runtime.compiled import Compiled, loaded_segments, run_wrapper
-from compiler.runtime.launcher import launcher
 from compiler.runtime.libraries import LibrarySource, library
-from compiler.runtime.python_path import PythonSegment, python_functions
+from compiler.runtime.python_path import PythonSegment
 from compiler.runtime.store import usable_store
 from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
 from compiler.runtime.unavailable import Unavailable
@@ -180,19 +179,25 @@ class EngineGraph(Redirected):
     def _on_gpu(self) -> bool:
         return self.compiled.artifact.device >= 0
 
+    def calling(
+        self, functions: Mapping[str, Any], artifact: Artifact | None = None
+    ) -> Callable[[list[Any]], Any]:
+        """The graph's callable with these functions in place of its own. `artifact`: with another
+        wrapper."""
+        artifact, call = artifact or self.compiled.artifact, self.compiled.call
+        if artifact.entry:
+            whole: Callable[[list[Any]], Any] = functions.get(artifact.entry, call)
+            return whole
+        return run_wrapper(artifact, {**call.__globals__, **functions})
+
     def _call(self, handle: ctypes.CDLL, memory: list[Any]) -> Callable[[list[Any]], Any]:
         """The graph's callable, on the observable unit."""
-        artifact = self.compiled.artifact
         functions: dict[str, Any] = {}
-        for entry in artifact.segments:
+        for entry in self.compiled.artifact.segments:
             segment = _Segment(handle, entry)
             segment.memory = memory
             functions[entry.name] = segment
-        if artifact.entry:
-            whole: Callable[[list[Any]], Any] = functions[artifact.entry]
-            return whole
-        names = {**self.compiled.call.__globals__, **functions}
-        return run_wrapper(artifact, names)
+        return self.calling(functions)
 
     def _handle(self) -> ctypes.CDLL:
         """The library of the observable unit, built unless it is in the cache."""
@@ -212,13 +217,7 @@ def built_unit(graph: EngineGraph, text: str) -> tuple[dict[str, Callable[..., A
     store = usable_store()[0]
     try:
         made = library(unit, found, store)
-        calls = launcher(found, store)
-        if not isinstance(calls, Missing):
-            return loaded_segments(artifact, made.path, calls, store, call)
-        if artifact.device >= 0:
-            raise NotAlone(str(calls))
-        segments = python_functions(made.path, artifact.segments, call)
-        return segments, ctypes.CDLL(str(made.path))
+        return loaded_segments(artifact, made.path, found, store, call)[:2]
     except (BuildFailed, OSError, Unavailable) as error:
         raise NotAlone(f"its unit could not be built for a measurement: {error}") from error
 

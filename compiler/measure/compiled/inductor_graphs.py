@@ -6,7 +6,6 @@ function `call` and a global per kernel, which `call` looks up on each run.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -14,18 +13,14 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook, patch
+from compiler.control.hooks import Hook, after_call, during
 from compiler.measure.compiled.alone import NotAlone, Step
 from compiler.measure.compiled.redirected import Redirected
 from compiler.measure.compiled.shadows import Shadows, copied
 from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.rounds.whole_runs import DeviceRun
+from compiler.trace.generated_code import definitions
 
-_KERNEL = re.compile(r"^(\w+) = async_compile\.(\w+)\(", re.MULTILINE)
-_TEXT = re.compile(
-    r"^(\w+) = async_compile\.\w+\(.*?(?:r'''\n?|''')(.*?)'''", re.MULTILINE | re.DOTALL
-)
-"""C++ is in raw quotes, starting on a new line; Triton's text starts with an empty line."""
 HOOK = Hook(
     name="generated modules",
     offers="what-if, profile: Inductor's kernels and graphs, each called and timed by itself",
@@ -54,8 +49,7 @@ class InductorGraph(Redirected):
         super().__init__(module.call, keep_arguments)
         with open(module.__file__, encoding="utf-8") as stream:
             self.source = stream.read()
-        self._languages = dict(_KERNEL.findall(self.source))
-        self._texts: dict[str, str] = dict(_TEXT.findall(self.source))
+        self._defined = {one.name: one for one in definitions(self.source)}
         module.call = self.boxed()
 
     def probe(self, graph: str) -> InductorProbe:
@@ -64,20 +58,18 @@ class InductorGraph(Redirected):
 
     @property
     def kernels(self) -> Collection[str]:
-        return self._languages
+        return self._defined
 
     def text(self, kernel: str) -> str:
-        text: str = self._texts.get(kernel, "")
-        return text
+        return self._defined[kernel].source if kernel in self._defined else ""
 
     def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
         if self.arguments is None:
             raise NotAlone("its graph was not called")
         for name in wanted:
-            if not self._languages[name].startswith(("cpp", "triton")):
-                raise NotAlone(
-                    f"{name} is a {self._languages[name]} kernel, which cannot run alone"
-                )
+            how = self._defined[name].how
+            if not how.startswith(("cpp", "triton")):
+                raise NotAlone(f"{name} is a {how} kernel, which cannot run alone")
         steps: list[Step] = []
         originals = {name: getattr(self.module, name) for name in wanted}
 
@@ -91,7 +83,7 @@ class InductorGraph(Redirected):
 
         try:
             for name, kernel in originals.items():
-                on_device = self._languages[name] == "triton"
+                on_device = self._defined[name].how == "triton"
                 watched = _Watched(kernel, observed) if on_device else partial(observed, kernel)
                 setattr(self.module, name, watched)
             with torch.no_grad():
@@ -99,10 +91,10 @@ class InductorGraph(Redirected):
         finally:
             for name, kernel in originals.items():
                 setattr(self.module, name, kernel)
-        languages = {self._languages[name] == "triton" for name in wanted}
-        if len(languages) > 1:
+        on_devices = {self._defined[name].how == "triton" for name in wanted}
+        if len(on_devices) > 1:
             raise NotAlone("some of them run on the CPU and some on a GPU")
-        return [DeviceRun(step) for step in steps] if languages == {True} else steps
+        return [DeviceRun(step) for step in steps] if on_devices == {True} else steps
 
     def together(self, steps: Sequence[Step]) -> Step:
         if len(steps) == 1:
@@ -126,16 +118,10 @@ def inductor_graphs(keep_arguments: bool = True) -> Iterator[list[InductorGraph]
     from torch._inductor.codecache import PyCodeCache
 
     found: list[InductorGraph] = []
-    original = PyCodeCache.load_by_key_path
 
-    def load_by_key_path(*args: Any, **kwargs: Any) -> Any:
-        module = original(*args, **kwargs)
+    def loaded(module: Any, *_: Any, **__: Any) -> None:
         if callable(getattr(module, "call", None)):
             found.append(InductorGraph(module, keep_arguments))
-        return module
 
-    undo = patch(PyCodeCache, "load_by_key_path", staticmethod(load_by_key_path))
-    try:
+    with during(after_call(PyCodeCache, "load_by_key_path", loaded)):
         yield found
-    finally:
-        undo()

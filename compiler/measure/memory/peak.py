@@ -67,18 +67,20 @@ def _of_process(call: Callable[[], object]) -> int | None:
         ctypes.CDLL(None).malloc_trim(0)  # free blocks would otherwise serve the call unseen
     try:
         (_SELF / "clear_refs").write_text("5")  # resets the high-water mark to current use
-        before = _in_memory("VmRSS")
     except OSError:
         return None
+    before = bytes_in(_SELF / "status", "VmRSS")
     kept = call()
-    after = _in_memory("VmHWM")
+    after = bytes_in(_SELF / "status", "VmHWM")
     del kept
     return None if before is None or after is None else max(0, after - before)
 
 
-def _in_memory(row: str) -> int | None:
-    for line in (_SELF / "status").read_text().splitlines():
-        key, _, value = line.partition(":")
-        if key == row:
-            return int(value.split()[0]) * 1024
+def bytes_in(file: Path, row: str) -> int | None:
+    """A row of one of the kernel's files, which count in KB; None if the system has none."""
+    with contextlib.suppress(OSError):
+        for line in file.read_text().splitlines():
+            key, _, value = line.partition(":")
+            if key == row:
+                return int(value.split()[0]) * 1024
     return None

@@ -158,9 +158,8 @@ def call(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
             # A kernel may lay out its results differently from eager.
             return torch.ops.aten.reshape.default(*args, **kwargs)
         args = list(args)
-        for place, argument in enumerate(target._schema.arguments):
-            written = argument.alias_info is not None and argument.alias_info.is_write
-            if written and place < len(args) and isinstance(args[place], torch.Tensor):
+        for place, _ in operations.written(target):
+            if place < len(args) and isinstance(args[place], torch.Tensor):
                 args[place] = args[place].clone()
     return target(*args, **kwargs)
 

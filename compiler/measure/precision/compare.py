@@ -144,11 +144,11 @@ def _floats(node: str, given: Compared) -> tuple[OutputPrecision, bool | None, s
     return (
         OutputPrecision(
             node=node,
-            error=_finite(worst),
-            eager_error=_finite(eager_error),
-            bound=_finite(bound),
-            lean=_finite(lean),
-            lean_bound=_finite(lean_bound),
+            error=at_most_largest(worst),
+            eager_error=at_most_largest(eager_error),
+            bound=at_most_largest(bound),
+            lean=at_most_largest(lean),
+            lean_bound=at_most_largest(lean_bound),
             note=note,
         ),
         within,
@@ -228,5 +228,6 @@ def _largest(tensor: Any, where: Any = None) -> float:
     return float(size.max()) if size.numel() else 0.0
 
 
-def _finite(value: float) -> float:
+def at_most_largest(value: float) -> float:
+    """A figure as a trace can hold it: the largest float64 for what is not finite."""
     return value if math.isfinite(value) else float(torch.finfo(torch.float64).max)

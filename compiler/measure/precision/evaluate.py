@@ -147,18 +147,12 @@ def _writers(nodes: list[fx.Node]) -> dict[fx.Node, list[fx.Node]]:
 
 def _written(node: fx.Node) -> list[fx.Node]:
     target = node.target
-    if not operations.is_operation(target):
-        if isinstance(target, torch._ops.HigherOrderOperator) and "mutation" in target.name():
-            return list(node.all_input_nodes)
-        return []
-    schema = target._schema
-    if not schema.is_mutable:
-        return []
+    if isinstance(target, torch._ops.HigherOrderOperator) and "mutation" in target.name():
+        return list(node.all_input_nodes)
     found: list[fx.Node] = []
-    for place, argument in enumerate(schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            value = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
-            fx.map_arg(value, found.append)
+    for place, name in operations.written(target):
+        value = node.args[place] if place < len(node.args) else node.kwargs.get(name)
+        fx.map_arg(value, found.append)
     return found
 
 

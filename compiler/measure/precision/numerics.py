@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from dataclasses import dataclass, field
 from types import NoneType
@@ -10,6 +9,7 @@ from typing import Any
 
 import torch
 
+from compiler.measure.precision.compare import at_most_largest
 from compiler.trace.records import Numerics, OutputError
 
 Leaves = list[tuple[str, Any]]
@@ -86,30 +86,24 @@ class OutputComparison:
             note = f"dtypes differ: {ours.dtype}, eager {theirs.dtype}".replace("torch.", "")
         elif ours.device != theirs.device:
             note = f"devices differ: {ours.device}, eager {theirs.device}"
-        if note:
-            self.within = False
-        max_abs, max_rel, odd = tensor_error(ours, theirs)
-        note = note or odd
-        if max_abs or note:
-            self.equal = False
-        if not _close(ours, theirs):
-            self.within = False
-        self._errors.append(
-            OutputError(call=call, path=path, max_abs=max_abs, max_rel=max_rel, note=note)
-        )
+        self._add(call, path, ours, theirs, note, close=not note and _close(ours, theirs))
 
     def _numbers(self, call: int, path: str, ours: float, theirs: float) -> None:
         """Two floats, such as `loss.item()`. Their original dtype is unknown, so they
         may differ as float32 may."""
         self.compared += 1
-        one, two = (
-            torch.tensor(ours, dtype=torch.float64),
-            torch.tensor(theirs, dtype=torch.float64),
-        )
-        max_abs, max_rel, note = tensor_error(one, two)
+        one, two = (torch.tensor(value, dtype=torch.float64) for value in (ours, theirs))
+        close = torch.allclose(one, two, rtol=1.3e-6, atol=1e-5, equal_nan=True)
+        self._add(call, path, one, two, "", close)
+
+    def _add(
+        self, call: int, path: str, one: torch.Tensor, two: torch.Tensor, note: str, close: bool
+    ) -> None:
+        max_abs, max_rel, odd = tensor_error(one, two)
+        note = note or odd
         if max_abs or note:
             self.equal = False
-        if note or not torch.allclose(one, two, rtol=1.3e-6, atol=1e-5, equal_nan=True):
+        if not close:
             self.within = False
         self._errors.append(
             OutputError(call=call, path=path, max_abs=max_abs, max_rel=max_rel, note=note)
@@ -146,7 +140,7 @@ def tensor_error(ours: torch.Tensor, theirs: torch.Tensor) -> tuple[float, float
     difference = torch.where(both, (a - b).abs(), 0.0)
     relative = difference / torch.where(both, b.abs(), 1.0).clamp(min=smallest)
     max_abs, max_rel = float(difference.max()), float(relative.max())
-    return _finite(max_abs), _finite(max_rel), note
+    return at_most_largest(max_abs), at_most_largest(max_rel), note
 
 
 def _dense(tensor: torch.Tensor) -> torch.Tensor:
@@ -156,10 +150,6 @@ def _dense(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.is_quantized:
         tensor = tensor.dequantize()
     return tensor.cpu()
-
-
-def _finite(value: float) -> float:
-    return value if math.isfinite(value) else torch.finfo(torch.float64).max
 
 
 def _odd_values(a: torch.Tensor, b: torch.Tensor) -> str:

@@ -75,6 +75,17 @@ def is_operation(target: object) -> bool:
     return isinstance(target, torch._ops.OpOverload)
 
 
+def written(target: object) -> list[tuple[int, str]]:
+    """Place and name of each argument that an operation writes in place."""
+    if not isinstance(target, torch._ops.OpOverload) or not target._schema.is_mutable:
+        return []
+    return [
+        (place, argument.name)
+        for place, argument in enumerate(target._schema.arguments)
+        if argument.alias_info is not None and argument.alias_info.is_write
+    ]
+
+
 def is_exact(target: object) -> bool:
     """Whether the operation does not round."""
     return base_name(target) in _EXACT or not is_operation(target)

@@ -25,6 +25,7 @@ from compiler.measure.precision.repro_inputs import (
     STORED_BYTES,
     Drawing,
     InputText,
+    number,
     stored,
 )
 from compiler.measure.precision.verify import KernelCut, values_of
@@ -206,7 +207,7 @@ def _text(
         ),
         bounds="{\n"
         + "".join(
-            f'    "{name}": ({_float(bound)}, {_float(lean)}, {jumps}),\n'
+            f'    "{name}": ({number(bound)}, {number(lean)}, {jumps}),\n'
             for name, (bound, lean, jumps) in bounds.items()
         )
         + "}",
@@ -262,9 +263,9 @@ def _call(evaluator: Evaluator, cut: KernelCut, node: fx.Node, names: Mapping[fx
         raise NotComparable(f"{target} cannot be written into a file")
     if target is torch.ops.aten.view.default:
         target = torch.ops.aten.reshape.default
-    for position, one in enumerate(target._schema.arguments):
-        if one.alias_info is not None and one.alias_info.is_write and position < len(arguments):
-            arguments[position] += ".clone()"
+    for place, _ in operations.written(target):
+        if place < len(arguments):
+            arguments[place] += ".clone()"
     arguments += [f"{name}={argument(value)}" for name, value in node.kwargs.items()]
     called = str(target) if str(target).startswith("aten.") else f"torch.ops.{target}"
     return f"{called}({', '.join(arguments)})"
@@ -285,7 +286,7 @@ def _names(nodes: Sequence[fx.Node]) -> dict[fx.Node, str]:
 
 def _literal(value: Any) -> str:
     if isinstance(value, float):
-        return _float(value)
+        return number(value)
     if isinstance(value, torch.device):
         return f'torch.device("{value}")'
     if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
@@ -293,10 +294,6 @@ def _literal(value: Any) -> str:
     if value is None or isinstance(value, (bool, int, str, complex)):
         return repr(value)
     raise NotComparable(f"an argument {value!r:.80} cannot be written into a file")
-
-
-def _float(value: float) -> str:
-    return repr(value) if math.isfinite(value) else f'float("{value}")'
 
 
 def _plain(text: str) -> str:

@@ -87,7 +87,7 @@ def stored(real: torch.Tensor) -> InputText:
     value = torch.empty_strided(shape, strides, dtype=real.dtype, device=real.device).copy_(real)
     flat = real.detach().cpu().contiguous().reshape(-1)
     if real.numel() <= INLINE and not real.is_complex():
-        numbers = ", ".join(_number(one) for one in flat.tolist())
+        numbers = ", ".join(number(one) for one in flat.tolist())
         text = f"torch.tensor([{numbers}], dtype={real.dtype})"
         if strides != _row_major(shape):
             made = f"torch.empty_strided({shape}, {strides}, dtype={real.dtype})"
@@ -108,18 +108,15 @@ def dense_strides(real: torch.Tensor) -> tuple[int, ...]:
 
 
 def _row_major(shape: tuple[int, ...]) -> tuple[int, ...]:
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= max(size, 1)
-    return tuple(reversed(strides))
+    return tuple(torch.empty(shape, device="meta").stride())
 
 
 def _on(text: str, real: torch.Tensor) -> str:
     return text if real.device.type == "cpu" else f'{text}.to("{real.device}")'
 
 
-def _number(value: Any) -> str:
+def number(value: Any) -> str:
+    """A number as Python text."""
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
     return repr(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +14,8 @@ from compiler.graphs.realised import kept_graphs
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import RandomState, prepare
 from compiler.measure.compiled.alone import NotAlone
-from compiler.measure.compiled.collected import RecordedModel
+from compiler.measure.compiled.collected import Collected, RecordedModel
 from compiler.measure.compiled.engine_graphs import EngineGraph
-from compiler.measure.compiled.inductor_graphs import InductorGraph
 from compiler.measure.compiled.named_graphs import named_graphs
 from compiler.measure.host import Host, reason_of
 from compiler.measure.precision.arithmetic import NotComparable
@@ -31,7 +30,7 @@ from compiler.measure.probes.inductor_probe import InductorProbe
 from compiler.measure.probes.naming import BACKWARD, kernel_of_steps
 from compiler.trace.matching import base_graph
 from compiler.trace.precision import worst_output
-from compiler.trace.records import Engine, Kernel, KernelPrecision, SchedulerNode, Warned
+from compiler.trace.records import Engine, Kernel, KernelPrecision, Record, SchedulerNode, Warned
 
 
 @dataclass
@@ -46,42 +45,31 @@ class Looked:
 
 def verify_call(host: Host, one: RecordedModel, inputs: InputSet) -> None:
     """Verify the call that the settings name, on these inputs."""
-    settings = host.settings
-    kernels = [record for record in one.records if isinstance(record, Kernel)]
-    graphs = one.collected
     state = RandomState.now()
     try:
-        run = prepare(one.model, inputs, settings.grad)
-        verify(
-            host, kernels, graphs.of_inductor, graphs.of_engine, run, settings.profiled_call,
-            one.engine, [record for record in one.records if isinstance(record, SchedulerNode)],
-            graphs.left_to_aten,
-        )  # fmt: skip
+        run = prepare(one.model, inputs, host.settings.grad)
+        verify(host, one.records, one.collected, run, one.engine)
     finally:
         state.restore()
 
 
 def verify(
     host: Host,
-    kernels: Sequence[Kernel],
-    of_inductor: Sequence[InductorGraph],
-    of_engine: Sequence[EngineGraph],
+    records: Sequence[Record],
+    graphs: Collected,
     run: Callable[[], Any],
-    number: int,
-    engine: Engine = "inductor",
-    nodes: Sequence[SchedulerNode] = (),
-    left_to_aten: Sequence[AtenGraph] = (),
+    engine: Engine,
 ) -> None:
     """Make one call with every graph observed, and record each kernel's error.
 
-    `kernels` and the graphs are those of one engine; `run` makes call `number`. The first kernel
-    outside its bound, for forward and backward separately, is cut out as a file; or else the
-    requested one, by id or name. What cannot be done is recorded; nothing fails. `nodes` tell which
-    kernel reads what another writes.
+    The records and graphs are those of one engine; `run` makes the call that the settings name. The
+    first kernel outside its bound, for forward and backward separately, is cut out as a file; or
+    else the requested one, by id or name. What cannot be done is recorded; nothing fails.
     """
-    wanted = host.settings.repro
+    wanted, number = host.settings.repro, host.settings.profiled_call
+    kernels = [record for record in records if isinstance(record, Kernel)]
     host.begins("comparing each kernel with float64")
-    looked, refused = _looked(host, kernels, of_inductor, [*of_engine, *left_to_aten], wanted)
+    looked, refused = _looked(host, kernels, graphs, wanted)
     try:
         with host.unrecorded(), ExitStack() as stack:
             for one in list(looked):
@@ -101,7 +89,7 @@ def verify(
     for one, kernel, verdicts in found:
         if _to_cut(kernel, verdicts, wanted):
             cut.setdefault(one.probe.graph.endswith(BACKWARD), kernel.id)
-    blind = _Blind(nodes)
+    blind = _Blind(record for record in records if isinstance(record, SchedulerNode))
     for one, kernel, verdicts in found:
         record = blind.told(kernel, _record(one.probe.graph, kernel, number, verdicts))
         if kernel.id in cut.values():
@@ -141,9 +129,10 @@ def _left(
 
 
 class _Blind:
-    """Kernels whose results could not be compared: their errors show in their readers."""
+    """Kernels whose results could not be compared: their errors show in their readers. The nodes
+    tell which kernel reads what another writes."""
 
-    def __init__(self, nodes: Sequence[SchedulerNode]) -> None:
+    def __init__(self, nodes: Iterable[SchedulerNode]) -> None:
         self._nodes = {(node.graph, node.name): node for node in nodes}
         self._writers: dict[tuple[str, str], str] = {}
 
@@ -238,8 +227,7 @@ class _Once:
 def _looked(
     host: Host,
     kernels: Sequence[Kernel],
-    of_inductor: Sequence[InductorGraph],
-    of_engine: Sequence[EngineGraph | AtenGraph],
+    graphs: Collected,
     wanted: str,
 ) -> tuple[list[Looked], list[tuple[str, str]]]:
     """The graphs, and (id, reason) of those that cannot be observed."""
@@ -260,7 +248,7 @@ def _looked(
         verifier = GraphVerifier(module, memory(of_steps), asked)
         looked.append(Looked(probe, verifier, of_steps))
 
-    named = named_graphs(of_inductor, kernels) if of_inductor else None
+    named = named_graphs(graphs.of_inductor, kernels) if graphs.of_inductor else None
     kept = kept_graphs(host.recorder)
     for id, graph in named.graphs.items() if named is not None else ():
         realised = kept.get(f"{id}/lowered")
@@ -280,7 +268,8 @@ def _looked(
 
         look(probe, realised.module, memory)
     refused += [(id, "its code was not found again") for id in (named.lost if named else ())]
-    for engine_graph in of_engine:
+    ours: list[EngineGraph | AtenGraph] = [*graphs.of_engine, *graphs.left_to_aten]
+    for engine_graph in ours:
         own_probe = engine_probe(engine_graph)
         look(own_probe, engine_graph.module, lambda _, probe=own_probe: probe.memory)
     return looked, refused

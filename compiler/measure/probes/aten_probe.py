@@ -17,10 +17,10 @@ import torch
 from compiler.engine.aten import AsItIs, calls_aten
 from compiler.graphs.nodes import target_name
 from compiler.measure.compiled.redirected import Redirected
-from compiler.measure.probes.clock import Clock, HostClock, Told, timed_by
+from compiler.measure.probes.clock import Clock, HostClock, timed_by
 from compiler.measure.probes.clocked_wrapper import Statement, surrounded
 from compiler.measure.probes.graph_probe import GraphStep, See
-from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
+from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, noting, stamped
 
 Said = Callable[[int, Statement], tuple[str, str]]
 
@@ -79,21 +79,7 @@ class AtenProbe:
 
         timed = self._rewritten(around, {STAMP: times.append, NOW: perf_counter_ns})
         cost_of_stamps()  # measured now, not while a call is timed
-
-        def run(arguments: list[Any]) -> Any:
-            times.clear()
-            start = perf_counter_ns()
-            outputs = timed(arguments)
-            end = perf_counter_ns()
-            clock.later(partial(read, start, end, times[:]))
-            clock.took(perf_counter_ns() - end)
-            return outputs
-
-        def read(start: int, end: int, times: list[int]) -> Told:
-            steps, cost = stamped(keys, times)
-            return told(base, start, end, steps, cost)
-
-        return run
+        return noting(timed, clock, base, times.clear, times.copy, partial(stamped, keys))
 
     @contextmanager
     def observing(self, see: See, before: See | None = None) -> Iterator[None]:

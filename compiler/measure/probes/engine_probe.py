@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from time import perf_counter_ns
 from typing import Any
 
@@ -21,15 +20,22 @@ from compiler.codegen.launcher.segment import KernelSite
 from compiler.measure.compiled.alone import NotAlone
 from compiler.measure.compiled.engine_graphs import EngineGraph, built_unit
 from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
-from compiler.measure.probes.clock import Clock, HostClock, Told, timed_by
+from compiler.measure.probes.clock import Clock, HostClock, timed_by
 from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
 from compiler.measure.probes.engine_memory import ArtifactMemory
 from compiler.measure.probes.engine_observer import EngineObserver
 from compiler.measure.probes.engine_unit import Observer, Readings, clocked
 from compiler.measure.probes.graph_probe import GraphStep, See
-from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, stamped, told
+from compiler.measure.probes.stamps import (
+    NOTE,
+    NOW,
+    STAMP,
+    Spans,
+    cost_of_stamps,
+    noting,
+    stamped,
+)
 from compiler.runtime.artifact import Artifact
-from compiler.runtime.compiled import run_wrapper
 
 
 class EngineProbe:
@@ -67,47 +73,36 @@ class EngineProbe:
         kernel_keys = [base + 1 + index for index in self._steps.kernels]
         call_keys = [base + 1 + index for index in self._steps.calls]
 
-        def run(arguments: list[Any]) -> Any:
-            entered = perf_counter_ns()
+        def clear() -> None:
             stamps.clear()
             if unit is not None:
                 unit.readings.clear()
-            start = perf_counter_ns()
-            outputs = timed(arguments)
-            end = perf_counter_ns()
-            kernels = unit.readings.noted() if unit is not None else b""
-            clock.later(partial(read, start, end, stamps[:], kernels))
-            clock.took(perf_counter_ns() - end + start - entered)
-            return outputs
 
-        def read(start: int, end: int, times: list[int], noted: bytes) -> Told:
-            steps, cost = stamped(call_keys, times)
+        def notes() -> tuple[list[int], bytes]:
+            return stamps[:], unit.readings.noted() if unit is not None else b""
+
+        def read(noted: tuple[list[int], bytes]) -> tuple[Spans, int]:
+            steps, cost = stamped(call_keys, noted[0])
             if unit is not None:
-                kernels = unit.readings.taken(noted)
+                kernels = unit.readings.taken(noted[1])
                 cost += len(kernels) * unit.readings.pair_ns
                 steps += [(kernel_keys[number], begun, ns) for number, begun, ns in kernels]
-            return told(base, start, end, steps, cost)
+            return steps, cost
 
-        with self._graph.replaced(run):
+        with self._graph.replaced(noting(timed, clock, base, clear, notes, read)):
             yield
 
     def _clocked(self, clock: Clock, base: int) -> Callable[[list[Any]], Any]:
         """The graph's callable with a clock that takes no host times: a device clock, which reads
         ranges. A kernel's range is opened and closed by the unit's observer."""
-        steps, names = self._steps, self._segments()
+        calls = iter(self._steps.calls)
+
+        def around(statement: Statement) -> tuple[str, str]:
+            key = base + 1 + next(calls)
+            return f"_start({key})", f"_stop({key})"
+
+        timed = self._rewritten(around, {"_start": clock.start, "_stop": clock.stop})
         unit, callback = self._unit, _ranges(clock, base, self._steps.kernels)
-        if self._artifact.entry:
-            timed = names.get(self._artifact.entry, self._graph.compiled.call)
-        else:
-            calls = iter(steps.calls)
-
-            def around(statement: Statement) -> tuple[str, str]:
-                key = base + 1 + next(calls)
-                return f"_start({key})", f"_stop({key})"
-
-            text = self._with(around)
-            timed = self._wrapper(text, {**names, "_start": clock.start, "_stop": clock.stop})
-
         whole = timed_by(timed, clock, base)
 
         def run(arguments: list[Any]) -> Any:
@@ -131,17 +126,14 @@ class EngineProbe:
         raised when the graph has run. If their unit cannot be built (`unmeasured`), kernels are
         left out.
         """
-        segments = self._segments()
-        steps, unit, artifact = self._steps, self._unit, self._artifact
-        sites = list(zip(steps.kernels, steps.sites, strict=True))
+        sites = list(zip(self._steps.kernels, self._steps.sites, strict=True))
         observer = EngineObserver(self.memory, self.steps, sites, see, before)
-        if artifact.entry:
-            observed = segments.get(artifact.entry, self._graph.compiled.call)
-        else:
-            calls = iter(steps.calls)
-            text = self._with(lambda statement: said(next(calls), statement))
-            names = {"_starts": observer.starts, "_ended": observer.ended}
-            observed = self._wrapper(text, {**segments, **names})
+        calls = iter(self._steps.calls)
+        observed = self._rewritten(
+            lambda statement: said(next(calls), statement),
+            {"_starts": observer.starts, "_ended": observer.ended},
+        )
+        unit = self._unit
 
         def run(arguments: list[Any]) -> Any:
             observer.begin(*given_numbers(self._graph.module, arguments))
@@ -161,26 +153,26 @@ class EngineProbe:
 
     def _with_clocks(self) -> Callable[[list[Any]], Any]:
         """The graph's callable with clocks."""
-        names = self._segments()
-        if self._artifact.entry:
-            return names.get(self._artifact.entry, self._graph.compiled.call)
         cost_of_stamps()  # measured now, not while a call is timed
-        text = self._with(lambda statement: (NOTE, NOTE))
-        return self._wrapper(text, {**names, STAMP: self._stamps.append, NOW: perf_counter_ns})
-
-    def _with(self, around: Callable[[Statement], tuple[str, str]]) -> str:
-        """The text of the graph's Python, with statements around each call into ATen."""
-        known, layouts = self._steps.operations, self._steps.layouts
-        return surrounded(
-            self._artifact.wrapper,
-            lambda statement: around(statement) if statement.called in known else None,
-            layouts,
+        return self._rewritten(
+            lambda statement: (NOTE, NOTE), {STAMP: self._stamps.append, NOW: perf_counter_ns}
         )
 
-    def _wrapper(self, text: str, names: dict[str, Any]) -> Callable[[list[Any]], Any]:
-        """The rewritten Python of the graph as a callable."""
-        own = self._graph.compiled.call.__globals__
-        return run_wrapper(msgspec.structs.replace(self._artifact, wrapper=text), {**own, **names})
+    def _rewritten(
+        self, around: Callable[[Statement], tuple[str, str]], names: dict[str, Any]
+    ) -> Callable[[list[Any]], Any]:
+        """The graph's callable on the unit with clocks, with statements, which may use `names`,
+        around each call into ATen."""
+        artifact, known = self._artifact, self._steps.operations
+        functions = {**self._segments(), **names}
+        if not artifact.entry:
+            text = surrounded(
+                artifact.wrapper,
+                lambda statement: around(statement) if statement.called in known else None,
+                self._steps.layouts,
+            )
+            artifact = msgspec.structs.replace(artifact, wrapper=text)
+        return self._graph.calling(functions, artifact)
 
     def _segments(self) -> dict[str, Callable[..., Any]]:
         """The segments of the unit with clocks; empty if there is no such unit."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from compiler.control.hooks import Hook, patch
+from compiler.control.hooks import Hook, after_call, during
 from compiler.graphs.current import current_compile_id
 from compiler.measure.rounds.noise import timed
 from compiler.trace.records import Timed
@@ -63,21 +63,16 @@ def guard_costs() -> Iterator[GuardCosts]:
 
     original = torch_guards.profile_guard_manager
 
-    def profile_guard_manager(root: Any, scope: Any, *args: Any, **kwargs: Any) -> Any:
-        latency = original(root, scope, *args, **kwargs)
+    def profiled(_latency: float, root: Any, scope: Any, *_: Any, **__: Any) -> None:
         try:
             name = current_compile_id()
             costs.found[name] = _measured(original, root, scope)
             costs.warm[name] = _warm(root, scope, costs.found[name].median)
         except Exception as error:  # our measurement must never break the user's compile
             costs.missing = f"{type(error).__name__}: {str(error)[:200]}"
-        return latency
 
-    undo = patch(torch_guards, "profile_guard_manager", profile_guard_manager)
-    try:
+    with during(after_call(torch_guards, "profile_guard_manager", profiled)):
         yield costs
-    finally:
-        undo()
 
 
 def _measured(profile: Any, root: Any, scope: Any) -> Timed:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from functools import cache, partial
+from functools import cache
 from time import perf_counter_ns
 from types import CodeType, MethodType
 from typing import Any, Protocol
@@ -18,9 +18,9 @@ import torch
 from compiler.measure.compiled.alone import NotAlone
 from compiler.measure.compiled.redirected import Boxed
 from compiler.measure.probes import wrapper_code
-from compiler.measure.probes.clock import Clock, HostClock, Told, timed_by
+from compiler.measure.probes.clock import Clock, HostClock, timed_by
 from compiler.measure.probes.graph_probe import GraphStep, See
-from compiler.measure.probes.stamps import EMPTY_STEPS, cost_of, told
+from compiler.measure.probes.stamps import EMPTY_STEPS, Spans, cost_of, noting
 from compiler.measure.probes.wrapper_code import NoSteps, ResultName, WrapperCode
 
 Mark = tuple[int, int]
@@ -183,24 +183,14 @@ def cost_of_marks() -> tuple[int, int]:
 def _marked(call: Boxed, clock: Clock, base: int, marks: list[Mark]) -> Boxed:
     own, pair = cost_of_marks()
 
-    def timed(arguments: list[Any]) -> Any:
-        marks.clear()
-        begun = perf_counter_ns()
-        try:
-            return call(arguments)
-        finally:
-            ended = perf_counter_ns()
-            clock.later(partial(read, begun, ended, marks[:]))
-            clock.took(perf_counter_ns() - ended)
-
-    def read(begun: int, ended: int, marks: Sequence[Mark]) -> Told:
+    def read(marks: Sequence[Mark]) -> tuple[Spans, int]:
         steps = [
             (base + 1 + index, start, max(0, end - start - own))
             for index, start, end in spans(marks)
         ]
-        return told(base, begun, ended, steps, pair * len(steps))
+        return steps, pair * len(steps)
 
-    return timed
+    return noting(call, clock, base, marks.clear, marks.copy, read)
 
 
 def _told(clock: Clock, base: int) -> Callable[[Mark], None]:

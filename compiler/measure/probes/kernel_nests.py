@@ -12,10 +12,11 @@ from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.compiled.inductor_graphs import InductorGraph
 from compiler.measure.compiled.named_graphs import named_graphs
 from compiler.measure.host import reason_of
-from compiler.measure.probes.nest_clocks import NestClocks, several_nests
+from compiler.measure.probes.nest_clocks import NestClocks
 from compiler.measure.probes.part_clocks import PartClocks, several_parts
 from compiler.measure.rounds.noise import timed
 from compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
+from compiler.trace.loop_nests import outermost_loops
 from compiler.trace.matching import base_graph
 from compiler.trace.records import Kernel, KernelNests, NestTime, Record
 
@@ -84,9 +85,9 @@ def _of_inductor(
 ) -> Iterator[_Clock | KernelNests]:
     built = 0
     for id, graph in graphs.items():
-        for name in several_nests(graph.source, list(graph.kernels)):
+        for name in graph.kernels:
             kernel = _only(kernels, id, name)
-            if kernel is None:
+            if kernel is None or len(outermost_loops(graph.text(name))) < 2:
                 continue
             built += 1
             if built > MOST:

@@ -16,6 +16,7 @@ from statistics import median
 from compiler.measure.probes.between import EagerRun, host_run, operations
 from compiler.measure.probes.graph_probe import GraphProbe
 from compiler.measure.probes.profiler_trace import HostEvent, ProfilerTrace
+from compiler.measure.work.operations import called
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def times(
         seen: Counter[str] = Counter()
         for step in probe.steps:
             if step.kind == "aten":
-                name = _profiled_name(step.name)
+                name = ".".join(called(step.name).split(".")[:2])  # the profiler's name
                 named[base, name, seen[name]] = base + 1 + step.index
                 steps.add(base + 1 + step.index)
                 seen[name] += 1
@@ -94,12 +95,6 @@ def times(
         for key, seconds in sums.items():
             found[key].append(seconds)
     return {key: seconds for key, seconds in found.items() if len(seconds) == len(calls)}
-
-
-def _profiled_name(step: str) -> str:
-    """The profiler's name of a step: `extern_kernels.addmm`, `torch.ops.aten.sort.stable`."""
-    name = step.removeprefix("torch.ops.").replace("extern_kernels.", "aten.")
-    return ".".join(name.split(".")[:2])
 
 
 def less_calling(stamped: Sequence[float], own: Sequence[float]) -> list[float]:

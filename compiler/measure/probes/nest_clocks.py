@@ -7,12 +7,12 @@ until it has passed the nest's barrier.
 from __future__ import annotations
 
 import ctypes
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from compiler.control.hooks import Hook, Missing
+from compiler.trace.generated_code import definitions
 from compiler.trace.loop_nests import LoopNest, outermost_loops
 
 _HEAD = """\
@@ -33,7 +33,7 @@ HOOK = Hook(
     ),
     test="measure/probes/test_nest_clocks.py",
 )
-_STATEMENT = r"^{name} = async_compile\.cpp_pybinding\(.*?(?:r'''\n?|''')(.*?)'''\)"
+_END = "''')"
 
 
 def clocked(text: str, nests: Sequence[LoopNest]) -> str:
@@ -64,14 +64,15 @@ class NestClocks:
             raise Missing(reason)
         from torch._inductor.async_compile import AsyncCompile
 
-        found = re.search(_STATEMENT.format(name=re.escape(name)), source, re.MULTILINE | re.DOTALL)
-        if found is None:
+        found = next((one for one in definitions(source) if one.name == name), None)
+        if found is None or found.how != "cpp_pybinding" or not source.startswith(_END, found.end):
             raise LookupError(f"{name} is not where it is expected")
-        text = found[1]
+        text = found.source
         self.name = name
         self.nests = outermost_loops(text)
         self._module = module
-        statement = found[0].replace(text, clocked(text, self.nests))
+        statement = source[found.start : found.end] + _END
+        statement = statement.replace(text, clocked(text, self.nests))
         made: dict[str, Any] = {"async_compile": AsyncCompile()}
         exec(statement, made)
         made["async_compile"].wait(made)
@@ -92,13 +93,3 @@ class NestClocks:
             yield lambda: [self._ns[place] / 1e9 for place in range(len(self.nests))]
         finally:
             setattr(self._module, self.name, before)
-
-
-def several_nests(source: str, names: Sequence[str]) -> list[str]:
-    """Those of a module's kernels that have more than one nest."""
-    found = []
-    for name in names:
-        text = re.search(_STATEMENT.format(name=re.escape(name)), source, re.MULTILINE | re.DOTALL)
-        if text is not None and len(outermost_loops(text[1])) > 1:
-            found.append(name)
-    return found

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 
 from compiler.measure.compiled.engine_graphs import EngineGraph, built_unit
 from compiler.runtime.artifact import Artifact
-from compiler.runtime.compiled import run_wrapper
 
 _HEAD = """
 extern "C" {{
@@ -39,11 +38,7 @@ class PartClocks:
         if not self.parts:
             return
         functions, handle = built_unit(graph, _HEAD.format(count=len(self.parts)) + text)
-        if artifact.entry:
-            self._call = functions.get(artifact.entry, graph.compiled.call)
-        else:
-            names = {**graph.compiled.call.__globals__, **functions}
-            self._call = run_wrapper(artifact, names)
+        self._call = graph.calling(functions)
         self._ns = (ctypes.c_long * len(self.parts)).in_dll(handle, "probe_parts")
 
     def loops(self, kernel: str) -> list[int]:

@@ -13,7 +13,7 @@ import torch
 from compiler.measure.calls.runs import Model, grad_mode
 from compiler.measure.compiled.engine_graphs import EngineGraph
 from compiler.measure.probes.between import LOSS, EagerRun
-from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost
+from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost, timed_by
 from compiler.measure.probes.device_clock import device_clock
 from compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from compiler.measure.probes.graph_probe import GraphProbe
@@ -174,7 +174,9 @@ class CompiledSide:
                 own_time = marked and not self.on_device
                 graph = self._engine_graphs.get(probe.graph) if own_time else None
                 stack.enter_context(
-                    probe.timing(clock, base) if graph is None else _marked(graph, clock, base)
+                    probe.timing(clock, base)
+                    if graph is None
+                    else graph.replaced(timed_by(graph.compiled.call, clock, base))
                 )
             yield
 
@@ -188,19 +190,6 @@ class CompiledSide:
     def _profiled(self) -> Iterator[Probing]:
         with device_clock(self.on_device) as clock, self._timing(clock, marked=True):
             yield Probing(clock, profile=clock, between=True, during=_named)
-
-
-@contextmanager
-def _marked(graph: EngineGraph, clock: Clock, key: int) -> Iterator[None]:
-    def run(arguments: list[Any]) -> Any:
-        clock.start(key)
-        try:
-            return graph.compiled.call(arguments)
-        finally:
-            clock.stop(key)
-
-    with graph.replaced(run):
-        yield
 
 
 def _named(phase: CallPhase, part: Any) -> AbstractContextManager[Any]:

@@ -8,13 +8,13 @@ caches.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 from statistics import median
 from time import perf_counter_ns
-from typing import Any
+from typing import Any, TypeVar
 
-from compiler.measure.probes.clock import Reading, Told
+from compiler.measure.probes.clock import Clock, Reading, Told
 
 STAMP, NOW = "_stamp", "_now"
 """Names that the graph's Python calls."""
@@ -23,6 +23,9 @@ NOTE = f"{STAMP}({NOW}())"
 EMPTY_STEPS = 101
 """The number of empty steps in the code from which `cost_of` computes the overhead."""
 _TRIES = 9
+
+Boxed = Callable[[list[Any]], Any]
+N = TypeVar("N")
 
 Spans = Iterable[tuple[int, int, int]]
 """(key, start, nanoseconds)."""
@@ -33,6 +36,37 @@ def told(base: int, begun: int, ended: int, steps: Spans, cost: int) -> Told:
     and of its steps. `cost`: what all their clocks added to its time."""
     found = [Reading(base, begun, max(0, ended - begun - cost))]
     return found + [Reading(*step) for step in sorted(steps, key=lambda step: step[1])], cost
+
+
+def noting(
+    call: Boxed,
+    clock: Clock,
+    base: int,
+    clear: Callable[[], None],
+    notes: Callable[[], N],
+    read: Callable[[N], tuple[Spans, int]],
+) -> Boxed:
+    """A graph's call, timed as key `base`, whose own code notes its steps.
+
+    `clear` drops the notes of an earlier run, `notes` returns those of this one, and `read` turns
+    them into the steps and the overhead, once the call is over.
+    """
+
+    def timed(arguments: list[Any]) -> Any:
+        entered = perf_counter_ns()
+        clear()
+        begun = perf_counter_ns()
+        try:
+            return call(arguments)
+        finally:
+            ended = perf_counter_ns()
+            clock.later(partial(later, begun, ended, notes()))
+            clock.took(perf_counter_ns() - ended + begun - entered)
+
+    def later(begun: int, ended: int, noted: N) -> Told:
+        return told(base, begun, ended, *read(noted))
+
+    return timed
 
 
 def stamped(keys: Sequence[int], times: Sequence[int]) -> tuple[list[tuple[int, int, int]], int]:

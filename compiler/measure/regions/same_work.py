@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 
 from compiler.measure.regions.origins import Origins, word
 from compiler.measure.regions.regions import Grouped, PlacedStep, is_view
+from compiler.measure.work.operations import called
 from compiler.trace.records import CompiledStep, EagerOperation, TensorMeta
 from compiler.trace.records.profile import Sameness
 
@@ -79,7 +80,7 @@ def _call(origins: Origins, placed: PlacedStep) -> _Call | None:
     """What a step calls; None for a generated kernel, or if its node is unknown."""
     if placed.step.kind != "aten":
         return None
-    name = word(placed.step.name.removeprefix("torch.ops.").replace("extern_kernels.", "aten."))
+    name = word(called(placed.step.name))
     found = [ref for ref in placed.computes.lowered if word(origins.nodes[ref].target) == name]
     if len(found) != 1:
         return None

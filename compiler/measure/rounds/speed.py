@@ -7,8 +7,7 @@ are summarised by medians and median absolute deviations.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from statistics import median
 
 import torch
@@ -16,25 +15,9 @@ import torch
 from compiler.measure.calls.runs import Prepare
 from compiler.measure.rounds.noise import mean_round, ratio, spread
 from compiler.measure.rounds.rounds import RoundsPlan
-from compiler.measure.rounds.whole_runs import seconds_in_rounds
 from compiler.trace.records import EngineSpeed, SetSpeed, Speed
 
 PLAN = RoundsPlan(rounds=60, seconds=3.0, least=10, patience=30.0)
-
-
-@dataclass
-class Contender:
-    """One input set: `eager()`, `compiled()` and `rival()` each prepare a run, untimed, and return
-    it."""
-
-    call: int
-    eager: Prepare
-    compiled: Prepare
-    rival: Prepare | None = None
-    """The same model, compiled by the other engine."""
-
-    def runs(self) -> list[Prepare]:
-        return [self.eager, self.compiled, *([self.rival] if self.rival is not None else [])]
 
 
 def cpu_of(prepare: Prepare) -> float:
@@ -45,33 +28,10 @@ def cpu_of(prepare: Prepare) -> float:
     return time.process_time() - start
 
 
-@dataclass
-class Times:
-    """Seconds, one entry per round."""
-
-    eager: list[float] = field(default_factory=list)
-    compiled: list[float] = field(default_factory=list)
-    rival: list[float] = field(default_factory=list)
-
-    def of_rival(self) -> Times:
-        """Eager against the other engine."""
-        return Times(self.eager, self.rival)
-
-
-def measure(
-    contenders: Sequence[Contender],
-    plan: RoundsPlan = PLAN,
-    warmed: Callable[[], None] = lambda: None,
-) -> list[Times]:
-    """Time every contender in each round. `warmed` is called between the warm-up and the first
-    round."""
-    found = seconds_in_rounds([contender.runs() for contender in contenders], plan, warmed)
-    return [Times(*seconds) for seconds in found]
-
-
 def summarise(
-    contenders: Sequence[Contender],
-    times: Sequence[Times],
+    calls: Sequence[int],
+    eager_sets: Sequence[Sequence[float]],
+    compiled_sets: Sequence[Sequence[float]],
     first_calls: Sequence[tuple[float, int]],
     cpu_seconds: float | None,
     what: str,
@@ -81,14 +41,15 @@ def summarise(
 ) -> Speed:
     """The record. A round's time is the mean over its input sets, so times are per call.
 
-    `first_calls` has, for each recorded call, its wall seconds and the index of the contender that
-    stands for it. `cpu_seconds`: the CPU seconds that these calls took beyond running. `peaks`:
-    bytes of eager and compiled. `compiled_again`: graphs compiled during the rounds.
+    `calls` has the number of each input set's call; `eager_sets` and `compiled_sets` its seconds,
+    one per round. `first_calls` has, for each recorded call, its wall seconds and the index of the
+    input set that stands for it. `cpu_seconds`: the CPU seconds that these calls took beyond
+    running. `peaks`: bytes of eager and compiled. `compiled_again`: graphs compiled during the
+    rounds.
     """
-    eager = mean_round([found.eager for found in times])
-    compiled = mean_round([found.compiled for found in times])
+    eager, compiled = mean_round(eager_sets), mean_round(compiled_sets)
     speedup, noise = ratio(eager, compiled)
-    running = [median(found.compiled) for found in times]
+    running = [median(seconds) for seconds in compiled_sets]
     beyond = sum(max(0.0, seconds - running[index]) for seconds, index in first_calls)
     return Speed(
         eager_ms=median(eager) * 1e3,
@@ -103,12 +64,12 @@ def summarise(
         compile_cpu_seconds=cpu_seconds,
         sets=tuple(
             SetSpeed(
-                call=contender.call,
-                eager_ms=median(found.eager) * 1e3,
-                compiled_ms=median(found.compiled) * 1e3,
-                pairs=len(found.eager),
+                call=call,
+                eager_ms=median(own) * 1e3,
+                compiled_ms=median(made) * 1e3,
+                pairs=len(own),
             )
-            for contender, found in zip(contenders, times, strict=True)
+            for call, own, made in zip(calls, eager_sets, compiled_sets, strict=True)
         ),
         threads=torch.get_num_threads(),
         what=what,
@@ -119,10 +80,14 @@ def summarise(
     )
 
 
-def compare(times: Sequence[Times], first: str, second: str) -> EngineSpeed:
-    """The record of two engines: `first` produced `compiled`, `second` the rival."""
-    one = mean_round([found.compiled for found in times])
-    other = mean_round([found.rival for found in times])
+def compare(
+    first_sets: Sequence[Sequence[float]],
+    second_sets: Sequence[Sequence[float]],
+    first: str,
+    second: str,
+) -> EngineSpeed:
+    """The record of two engines, from each one's seconds for each input set."""
+    one, other = mean_round(first_sets), mean_round(second_sets)
     speedup, noise = ratio(one, other)
     return EngineSpeed(
         first=first,

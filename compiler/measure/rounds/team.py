@@ -21,6 +21,8 @@ from typing import Self
 
 import torch
 
+from compiler.runtime.toolchain import openmp_library
+
 Thread = int
 """As the system numbers it (`gettid`)."""
 
@@ -37,8 +39,9 @@ def team_of(threads: int) -> list[Thread]:
     GNU's, LLVM's and Intel's libraries all start a region by `GOMP_parallel`.
     """
     caller = threading.get_native_id()
-    library = _openmp()
-    if threads < 2 or library is None:
+    torch.sin(torch.zeros(1))  # loads the library that torch runs its own regions with
+    library = ctypes.CDLL(openmp_library() or None)
+    if threads < 2 or not hasattr(library, "GOMP_parallel"):
         return [caller]
     found: set[Thread] = set()
     note = _REGION(lambda _: found.add(threading.get_native_id()))
@@ -47,22 +50,6 @@ def team_of(threads: int) -> list[Thread]:
 
 
 _REGION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
-def _openmp() -> ctypes.CDLL | None:
-    """The library that torch runs its own regions with."""
-    torch.sin(torch.zeros(1))
-    try:
-        with open("/proc/self/maps") as stream:
-            paths = dict.fromkeys(line.split(maxsplit=5)[-1].strip() for line in stream)
-    except OSError:
-        return None
-    for path in paths:
-        if any(name in os.path.basename(path) for name in ("libgomp", "libiomp5", "libomp")):
-            library = ctypes.CDLL(path)
-            if hasattr(library, "GOMP_parallel"):
-                return library
-    return None
 
 
 class Team:
@@ -130,9 +117,9 @@ class Watch:
 
     def __init__(self, threads: Sequence[Thread]) -> None:
         self._threads = threads
-        self._began = [_waited(thread) for thread in threads]
+        self._began = [waited(thread) for thread in threads]
         self._since = perf_counter_ns()
-        self._caller = _waited(threads[0])
+        self._caller = waited(threads[0])
 
     def caller(self, began: int, ended: int) -> float:
         """Seconds of the calling thread between these two times of `perf_counter_ns`, of which the
@@ -145,19 +132,20 @@ class Watch:
         """
         last, since = self._caller, self._since
         self._since = perf_counter_ns()
-        self._caller = _waited(self._threads[0])
+        self._caller = waited(self._threads[0])
         outside = (began - since) + (perf_counter_ns() - ended)
-        waited = self._caller - last - outside / 1e9
-        return min(max(0.0, waited), (ended - began) / 1e9)
+        seconds = self._caller - last - outside / 1e9
+        return min(max(0.0, seconds), (ended - began) / 1e9)
 
     def longest(self) -> float:
         """Seconds of the thread that waited longest in the whole run."""
-        now = (_waited(thread) for thread in self._threads)
+        now = (waited(thread) for thread in self._threads)
         return max(after - before for before, after in zip(self._began, now, strict=True))
 
 
-def _waited(thread: Thread) -> float:
-    """Linux, Documentation/scheduler/sched-stats.rst; 0 if the system does not report it."""
+def waited(thread: Thread) -> float:
+    """Seconds that a thread was ready to run without a free processor (Linux,
+    Documentation/scheduler/sched-stats.rst); 0 if the system does not report it."""
     try:
         with open(f"/proc/self/task/{thread}/schedstat", "rb") as stream:
             return int(stream.read().split()[1]) / 1e9

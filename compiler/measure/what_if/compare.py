@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal
 
 import torch
 
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
-from compiler.measure.calls.runs import Model, RandomState, prepare, prepared
+from compiler.measure.calls.runs import Model, Prepare, RandomState, prepare, prepared
 from compiler.measure.compiled.alone import CompiledGraph, NotAlone, Replay, captured
 from compiler.measure.compiled.engine_graphs import engine_graphs
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
@@ -28,7 +28,9 @@ from compiler.measure.compiled.whole import compared, equal_outputs, whole
 from compiler.measure.host import Host, reason_of
 from compiler.measure.precision.numerics import OutputComparison
 from compiler.measure.probes.naming import BACKWARD, root_graph
-from compiler.measure.rounds.pairs import Paired, in_turn
+from compiler.measure.rounds.noise import difference, mean_round, timed
+from compiler.measure.rounds.rounds import RoundsPlan
+from compiler.measure.rounds.whole_runs import seconds_in_rounds
 from compiler.measure.what_if.finished_run import FinishedRun
 from compiler.runtime.libraries import without_comments
 from compiler.trace import matching
@@ -38,8 +40,10 @@ from compiler.trace.records.session import GradMode
 
 Scope = Literal["kernel", "graph", "call"]
 
+PLAN = RoundsPlan(rounds=600, seconds=2.0, least=10, patience=30.0)
+"""Of one pair."""
 SECONDS = 10.0
-"""For all measurements together; one pair takes at most `compiler.measure.rounds.pairs.PLAN`."""
+"""For all measurements together."""
 LEAST_SECONDS = 0.2
 """A pair gets at least this much, even if the budget is spent."""
 SETS = 8
@@ -48,24 +52,90 @@ SETS = 8
 GRAPHS = "graphs"
 """The key of a finished run's compiled graphs in `FinishedRun.kept`."""
 
+Graphs = dict[str, CompiledGraph]
+"""By id: `0/0/forward`."""
+
 
 @dataclass
-class Budget:
-    """The remaining seconds for timing."""
+class _Comparison:
+    """Two runs, the graphs of both once they are compiled again, and the time left for timing."""
 
+    host: Host
+    base: FinishedRun
+    run: FinishedRun
+    first: Graphs = field(default_factory=dict)
+    second: Graphs = field(default_factory=dict)
     left: float = SECONDS
 
-    def of_one(self, waiting: int) -> float:
-        """Seconds for the next of `waiting` measurements."""
-        return max(LEAST_SECONDS, min(2.0, self.left / max(waiting, 1)))
-
-    @contextmanager
-    def spent(self) -> Iterator[None]:
-        start = time.perf_counter()
+    def timed(
+        self,
+        scope: Scope,
+        versions: Sequence[tuple[Prepare, Prepare]],
+        seconds: float,
+        **about: Any,
+    ) -> WhatIf:
+        """Time both of each pair after a warm-up, one after the other in each round. Caches are
+        warm. A round's time is the mean over the pairs."""
+        began = time.perf_counter()
         try:
-            yield
+            times = seconds_in_rounds(versions, replace(PLAN, seconds=seconds))
         finally:
-            self.left -= time.perf_counter() - start
+            self.left -= time.perf_counter() - began
+        before, after = (mean_round(found) for found in zip(*times, strict=True))
+        gained, noise = difference(before, after)
+        return WhatIf(
+            base=self.base.number,
+            run=self.run.number,
+            scope=scope,
+            before=timed(before),
+            after=timed(after),
+            difference=gained,
+            noise=noise,
+            pairs=len(before),
+            **about,
+        )
+
+    def not_measured(self, scope: Scope, error: BaseException, **about: Any) -> WhatIf:
+        known = isinstance(error, (NotAlone, TooMuchMemory))
+        words = str(error) if known else reason_of(error, 200)
+        return WhatIf(
+            base=self.base.number, run=self.run.number, scope=scope, reason=words, **about
+        )
+
+    def alone(
+        self,
+        scope: Scope,
+        graph: str,
+        replays: Callable[[], Iterable[Replay]],
+        waiting: int,
+        **about: Any,
+    ) -> WhatIf:
+        """Time a part of a graph, or all of it, of both runs; `waiting` measurements are left."""
+        seconds = max(LEAST_SECONDS, min(PLAN.seconds, self.left / max(waiting, 1)))
+        try:
+            with self.host.unrecorded(), torch.no_grad():
+                before, after = (one.prepare for one in replays())
+                equal, error = equal_outputs(*self.both(graph), BACKWARD not in graph)
+                found = {"graph": graph, "equal": equal, "max_error": error, **about}
+                return self.timed(scope, [(before, after)], seconds, **found)
+        except Exception as problem:
+            return self.not_measured(scope, problem, graph=graph, **about)
+
+    def kernels(self, match: Match) -> list[Replay]:
+        """The kernels of both runs that do the same work."""
+        if match.kind in ("new", "gone"):
+            other = self.base if match.kind == "new" else self.run
+            raise NotAlone(f"run {other.number} has no kernel that does the same")
+        if match.only_one_side:
+            raise NotAlone(f"only one of the runs computes {match.only_one_side[0]} here")
+        sides = zip(self.both(match.graph), (match.before, match.after), strict=True)
+        return [_replay(graph, kernels) for graph, kernels in sides]
+
+    def both(self, name: str) -> tuple[CompiledGraph, CompiledGraph]:
+        for graphs, one in ((self.first, self.base), (self.second, self.run)):
+            if name not in graphs:
+                raise NotAlone(f"run {one.number} made no code of {name} that could be found again")
+        return self.first[name], self.second[name]
 
 
 def compare(
@@ -76,14 +146,15 @@ def compare(
     This makes Dynamo forget what is compiled. `missing`: why this torch cannot time runs against
     each other; "" if it can.
     """
+    comparison = _Comparison(host, base, run)
     try:
         _possible(base, run, missing)
         if scope == "call":
-            _calls(host, base, run)
+            _calls(comparison)
         else:
-            _graphs_and_kernels(host, base, run, scope)
+            _graphs_and_kernels(comparison, scope)
     except Exception as error:  # a failed measurement is recorded as such; the run does not fail
-        host.emit(_not_measured(base, run, scope, error))
+        host.emit(comparison.not_measured(scope, error))
 
 
 def _possible(base: FinishedRun, run: FinishedRun, missing: str) -> None:
@@ -98,54 +169,39 @@ def _possible(base: FinishedRun, run: FinishedRun, missing: str) -> None:
             raise NotAlone(f"run {one.number} went until {one.settings.until} only")
 
 
-def _not_measured(
-    base: FinishedRun, run: FinishedRun, scope: Scope, error: BaseException, **about: Any
-) -> WhatIf:
-    known = isinstance(error, (NotAlone, TooMuchMemory))
-    words = str(error) if known else reason_of(error, 200)
-    return WhatIf(base=base.number, run=run.number, scope=scope, reason=words, **about)
-
-
-def _timed(
-    base: FinishedRun, run: FinishedRun, scope: Scope, found: Paired, **about: Any
-) -> WhatIf:
-    return WhatIf(
-        base=base.number,
-        run=run.number,
-        scope=scope,
-        before=found.before,
-        after=found.after,
-        difference=found.difference,
-        noise=found.noise,
-        pairs=found.pairs,
-        **about,
-    )
-
-
-Graphs = dict[str, CompiledGraph]
-"""By id: `0/0/forward`."""
-
-
-def _graphs_and_kernels(host: Host, base: FinishedRun, run: FinishedRun, scope: Scope) -> None:
-    host.begins("compiling both runs again, to time them")
-    first, second = (compiled_graphs(one) for one in (base, run))
-    changed = changed_kernels(base, run, first, second)
-    whole_graphs = dict.fromkeys(one.graph for one in changed) if scope == "graph" else {}
-    budget = Budget()
-    if base.settings.engine != run.settings.engine:
-        whole_graphs = dict.fromkeys(name for name in first if name in second)
+def _graphs_and_kernels(one: _Comparison, scope: Scope) -> None:
+    one.host.begins("compiling both runs again, to time them")
+    one.first, one.second = compiled_graphs(one.base), compiled_graphs(one.run)
+    changed = changed_kernels(one.base, one.run, one.first, one.second)
+    graphs = dict.fromkeys(match.graph for match in changed) if scope == "graph" else {}
+    if one.base.settings.engine != one.run.settings.engine:
+        graphs = dict.fromkeys(name for name in one.first if name in one.second)
         changed = []
     waiting = len(changed)
-    for place, one in enumerate(changed):
+    for place, match in enumerate(changed):
         if scope == "graph":
             break
-        record = _kernels(host, base, run, one, first, second, budget, waiting - place)
-        host.emit(record)
+        words = ", ".join(kernel.id for kernel in match.after or match.before)
+        one.host.begins(f"timing {words} of {match.graph}")
+        record = one.alone(
+            "kernel",
+            match.graph,
+            partial(one.kernels, match),
+            waiting - place,
+            base_kernels=tuple(kernel.id for kernel in match.before),
+            run_kernels=tuple(kernel.id for kernel in match.after),
+        )
+        one.host.emit(record)
         if record.before is None:
-            whole_graphs[one.graph] = None
-    for place, name in enumerate(whole_graphs):
-        left = len(whole_graphs) - place
-        host.emit(_graph(host, base, run, name, first, second, budget, left))
+            graphs[match.graph] = None
+    for place, name in enumerate(graphs):
+        one.host.begins(f"timing {name} whole")
+        replays = partial(_whole, one, name)
+        one.host.emit(one.alone("graph", name, replays, len(graphs) - place))
+
+
+def _whole(one: _Comparison, name: str) -> list[Replay]:
+    return [whole(graph) for graph in one.both(name)]
 
 
 def compiled_graphs(run: FinishedRun) -> Graphs:
@@ -214,52 +270,6 @@ def _compared(text: str, name: str) -> str:
     return without_comments(re.sub(rf"\b{re.escape(name)}(?=\b|_\d+\b)", "kernel", text))
 
 
-def _kernels(
-    host: Host,
-    base: FinishedRun,
-    run: FinishedRun,
-    match: Match,
-    first: Graphs,
-    second: Graphs,
-    budget: Budget,
-    waiting: int,
-) -> WhatIf:
-    about = {
-        "graph": match.graph,
-        "base_kernels": tuple(kernel.id for kernel in match.before),
-        "run_kernels": tuple(kernel.id for kernel in match.after),
-    }
-    words = ", ".join(kernel.id for kernel in match.after or match.before)
-    host.begins(f"timing {words} of {match.graph}")
-    try:
-        with host.unrecorded(), torch.no_grad():
-            if match.kind in ("new", "gone"):
-                other = base if match.kind == "new" else run
-                raise NotAlone(f"run {other.number} has no kernel that does the same")
-            if match.only_one_side:
-                raise NotAlone(f"only one of the runs computes {match.only_one_side[0]} here")
-            one, two = _both(match.graph, base, run, first, second)
-            replays = [
-                _replay(graph, kernels)
-                for graph, kernels in ((one, match.before), (two, match.after))
-            ]
-            equal, error = equal_outputs(one, two, BACKWARD not in match.graph)
-            with budget.spent():
-                found = in_turn([(replays[0].prepare, replays[1].prepare)], budget.of_one(waiting))
-    except Exception as problem:
-        return _not_measured(base, run, "kernel", problem, **about)
-    return _timed(base, run, "kernel", found, equal=equal, max_error=error, **about)
-
-
-def _both(
-    name: str, base: FinishedRun, run: FinishedRun, first: Graphs, second: Graphs
-) -> tuple[CompiledGraph, CompiledGraph]:
-    for graphs, one in ((first, base), (second, run)):
-        if name not in graphs:
-            raise NotAlone(f"run {one.number} made no code of {name} that could be found again")
-    return first[name], second[name]
-
-
 def _replay(graph: CompiledGraph, kernels: Sequence[Kernel]) -> Replay:
     calls = [kernel for kernel in kernels if not kernel.generated]
     if calls:
@@ -267,47 +277,23 @@ def _replay(graph: CompiledGraph, kernels: Sequence[Kernel]) -> Replay:
     return captured(graph, {kernel.name for kernel in kernels})
 
 
-def _graph(
-    host: Host,
-    base: FinishedRun,
-    run: FinishedRun,
-    name: str,
-    first: Graphs,
-    second: Graphs,
-    budget: Budget,
-    waiting: int,
-) -> WhatIf:
-    host.begins(f"timing {name} whole")
-    try:
-        with host.unrecorded():
-            one, two = _both(name, base, run, first, second)
-            equal, error = equal_outputs(one, two, BACKWARD not in name)
-            replays = whole(one), whole(two)
-            with budget.spent():
-                found = in_turn([(replays[0].prepare, replays[1].prepare)], budget.of_one(waiting))
-    except Exception as problem:
-        return _not_measured(base, run, "graph", problem, graph=name)
-    return _timed(base, run, "graph", found, graph=name, equal=equal, max_error=error)
-
-
-def _calls(host: Host, base: FinishedRun, run: FinishedRun) -> None:
-    host.begins("compiling both runs again, to time whole calls")
+def _calls(one: _Comparison) -> None:
+    base, run = one.base, one.run
+    one.host.begins("compiling both runs again, to time whole calls")
     torch._dynamo.reset()
-    models = [_compile_again(one) for one in (base, run)]
-    host.begins("timing whole calls of both runs")
+    models = [_compile_again(base), _compile_again(run)]
+    one.host.begins("timing whole calls of both runs")
     modes = base.settings.grad, run.settings.grad
     sets = list(zip(base.sets, run.sets, strict=False))[:SETS]
-    with host.unrecorded():
+    versions = [
+        (prepared(models[0], first, modes[0]), prepared(models[1], second, modes[1]))
+        for first, second in sets
+    ]
+    with one.host.unrecorded():
         equal, error, within = _results(models, sets, modes)
-        found = in_turn(
-            [
-                (prepared(models[0], first, modes[0]), prepared(models[1], second, modes[1]))
-                for first, second in sets
-            ],
-            seconds=SECONDS / 2,
-        )
-    about: dict[str, Any] = {"equal": equal, "max_error": error, "within": within}
-    host.emit(_timed(base, run, "call", found, **about))
+        about: dict[str, Any] = {"equal": equal, "max_error": error, "within": within}
+        record = one.timed("call", versions, SECONDS / 2, **about)
+    one.host.emit(record)
 
 
 def _results(

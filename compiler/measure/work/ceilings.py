@@ -23,6 +23,8 @@ import msgspec
 import torch
 
 from compiler.cache_folder import CacheRefused, cache_folder, private_folder
+from compiler.measure.memory.peak import bytes_in
+from compiler.measure.rounds.team import waited
 from compiler.processor import processor_name
 from compiler.runtime.store import FileStore
 from compiler.trace.records import Bandwidth, Ceilings
@@ -158,7 +160,7 @@ class _CPU:
         """
         read = time.perf_counter_ns
         best: list[int] = []
-        waited, start = waited_seconds(), read()
+        before_waiting, start = waited_seconds(), read()
         ends = start + int(seconds * 1e9)
         before = start
         while before < ends or len(best) < _AGREEING:
@@ -173,7 +175,7 @@ class _CPU:
         elapsed = (read() - start) / 1e9
         middle = best[_AGREEING // 2] / 1e9
         agree = best[-1] <= _AGREEMENT * best[0]
-        alone = waited_seconds() - waited < _WAITING * elapsed
+        alone = waited_seconds() - before_waiting < _WAITING * elapsed
         return Best(middle, agree and (alone or middle < _SLICE))
 
     def empty(self, action: Callable[[], object]) -> float:
@@ -182,16 +184,9 @@ class _CPU:
 
 
 def waited_seconds() -> float:
-    """Seconds that the threads of this process were ready to run without a free processor
-    (/proc/self/task/<thread>/schedstat); 0 if the kernel does not report it."""
-    total = 0
-    try:
-        for thread in os.scandir("/proc/self/task"):
-            with open(f"{thread.path}/schedstat", "rb") as stream:
-                total += int(stream.read().split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0.0
-    return total / 1e9
+    """Seconds that the threads of this process were ready to run without a free processor."""
+    folder = Path("/proc/self/task")
+    return sum(waited(int(one.name)) for one in folder.iterdir()) if folder.exists() else 0.0
 
 
 class _GPU:
@@ -353,10 +348,4 @@ def _last_cache() -> int:
 
 def _free_memory() -> int:
     """Available memory in bytes; a small amount if the system does not report it."""
-    try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    return 1 << 29
+    return bytes_in(Path("/proc/meminfo"), "MemAvailable") or 1 << 29

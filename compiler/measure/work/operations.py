@@ -404,13 +404,17 @@ def _stand_in(value: Any) -> Any:
     return value
 
 
+def called(step: str) -> str:
+    """The operation that a step of a compiled graph names: `aten.addmm` of `extern_kernels.addmm`,
+    `aten.sort.stable` of `torch.ops.aten.sort.stable`."""
+    return step.removeprefix("torch.ops.").replace("extern_kernels.", "aten.")
+
+
 @cache
 def operation_named(text: str) -> Any | None:
     """The `OpOverload` of `aten.addmm.default`, `extern_kernels.addmm`,
     `torch.ops.mkldnn._linear_pointwise.default`; None if this process has none."""
-    parts = text.removeprefix("torch.ops.").split(".")
-    if parts[0] == "extern_kernels":
-        parts[0] = "aten"
+    parts = called(text).split(".")
     if len(parts) not in (2, 3):
         return None
     try:

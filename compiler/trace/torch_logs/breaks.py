@@ -36,7 +36,9 @@ _FIELD = re.compile(r"^  (?P<name>Explanation|Hint|Developer debug context): ?",
 
 
 @dataclass(frozen=True)
-class _Message:
+class Message:
+    """One graph break in torch's words."""
+
     type: str
     context: str = ""
     explanation: str = ""
@@ -126,7 +128,7 @@ def _reason(before: str, text: str, skipped: bool) -> str:
     return before[start.end() if start else 0 : end.start() if end else len(before)].strip("\n")
 
 
-def _message(text: str) -> _Message:
+def _message(text: str) -> Message:
     """torch's message, or the one line that torch before 2.7 has."""
     code = _CODE.search(text)
     text = _DOCUMENTED.sub("", text).partition(_ATTRIBUTION)[0]
@@ -134,7 +136,7 @@ def _message(text: str) -> _Message:
     if not fields:
         plain = text.strip()
         first = plain.partition("\n")[0].removeprefix("Unsupported: ")
-        return _Message(first, explanation=plain, gb=f"GB{code['code']}" if code else "")
+        return Message(first, explanation=plain, gb=f"GB{code['code']}" if code else "")
     ends = [one.start() for one in fields[1:]] + [len(text)]
     values: list[tuple[str, str]] = [
         (one["name"], _dedented(text[one.end() : end]))
@@ -142,7 +144,7 @@ def _message(text: str) -> _Message:
     ]
     named = dict(reversed(values))
     head = [row.strip() for row in text[: fields[0].start()].split("\n") if row.strip()]
-    return _Message(
+    return Message(
         type=head[-1] if head else "",
         context=named.get("Developer debug context", ""),
         explanation=named.get("Explanation", ""),

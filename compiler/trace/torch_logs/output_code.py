@@ -7,14 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from compiler.trace.generated_code import definitions
 from compiler.trace.records import Kernel, Location, TextHash
 from compiler.trace.refs import digits
 
-_KERNEL = re.compile(
-    r"^(?P<name>\w+) = async_compile\.(?P<how>cpp\w*|triton|cuda|rocm|halide|metal|cutedsl)\(",
-    re.MULTILINE,
-)
-_OPEN = re.compile(r"r?('''|\"\"\")")
 _CALLS = re.compile(r"^ *def (?:call|partition_\d+)\((?:self, )?args\b.*$", re.MULTILINE)
 _LIBRARY = re.compile(
     r"(?:^|= )(?P<name>extern_kernels\.\w+"
@@ -95,21 +91,17 @@ def kernels_of(
 
 def _definitions(code: str) -> dict[str, _Made]:
     made: dict[str, _Made] = {}
-    end = 0
-    for match in _KERNEL.finditer(code):
-        opened = _OPEN.search(code, match.end())
-        if opened is None or match.start() < end:
+    for defined in definitions(code):
+        if not defined.text:
             continue
-        closed = code.find(opened[1], opened.end())
-        body = code[opened.end() : closed if closed >= 0 else len(code)]
-        comment = _comment(code, match.start())
+        comment = _comment(code, defined.start)
         operations = _SORTED.search(comment)
         nodes = [
             node.strip() for one in _MAPPED.finditer(comment) for node in one["nodes"].split(",")
         ]
-        made[match["name"]] = _Made(
-            body.strip("\n"),
-            "cpp" if match["how"].startswith("cpp") else "triton",
+        made[defined.name] = _Made(
+            defined.text.strip("\n"),
+            "cpp" if defined.how.startswith("cpp") else "triton",
             tuple(
                 one.strip().removeprefix("aten.").removeprefix("prims.")
                 for one in (operations["operations"].split(",") if operations else ())
@@ -117,7 +109,6 @@ def _definitions(code: str) -> dict[str, _Made]:
             ),
             tuple(dict.fromkeys(filter(None, nodes))),
         )
-        end = closed if closed >= 0 else len(code)
     return made
 
 

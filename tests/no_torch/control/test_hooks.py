@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.control.hooks import patch, undo_all
+from compiler.control.hooks import after_call, before_call, patch, undo_all
 
 
 class Owner:
@@ -29,3 +29,34 @@ def test_the_last_is_undone_first() -> None:
     order: list[str] = []
     undo_all([lambda: order.append("first"), lambda: order.append("last")])()
     assert order == ["last", "first"]
+
+
+class Called:
+    def method(self, value: int) -> int:
+        return value + 1
+
+    @staticmethod
+    def alone(value: int) -> int:
+        return value + 2
+
+    @classmethod
+    def of_class(cls, value: int) -> int:
+        return value + 3
+
+
+def test_notes_are_called_with_each_call_and_its_result() -> None:
+    noted: list[object] = []
+    one = Called()
+    undo = undo_all(
+        [
+            before_call(Called, "method", lambda self, value: noted.append((self, value))),
+            after_call(Called, "method", lambda result, self, value: noted.append(result)),
+            after_call(Called, "alone", lambda result, value: noted.append((result, value))),
+            before_call(Called, "of_class", lambda value: noted.append(value)),
+        ]
+    )
+    assert (one.method(1), one.alone(1), Called.of_class(value=1)) == (2, 3, 4)
+    undo()
+    assert noted == [(one, 1), 2, (3, 1), 1]
+    assert (one.method(1), one.alone(1), one.of_class(1)) == (2, 3, 4)
+    assert len(noted) == 4

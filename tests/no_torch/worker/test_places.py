@@ -84,7 +84,8 @@ def test_deaths() -> None:
             autopsy.see(Failure(doing="", type="", message=""))
         autopsy.see(Output(stream="stderr", text=said))
         death = Death(status=status, dump=DUMP, stopped=stopped, seconds=1.0)  # type: ignore[arg-type]
-        return list(autopsy.records(death))
+        failures, end = autopsy.found(death)
+        return [*failures, end]
 
     failure, end = told("11")
     assert isinstance(failure, Failure)

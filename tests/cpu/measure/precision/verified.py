@@ -13,6 +13,7 @@ from compiler import pipeline
 from compiler.control.decisions import Gate
 from compiler.engine.backend import backend
 from compiler.engine.recording import listening
+from compiler.measure.compiled.collected import Collected
 from compiler.measure.compiled.engine_graphs import engine_graphs
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
 from compiler.measure.precision.verify_call import verify
@@ -81,8 +82,8 @@ def verified(
                         _loss(outputs).backward()
 
             run()
-        kernels = recorded.all(Kernel)
-        verify(measuring(recorder), kernels, of_inductor, of_engine, run, 1, engine)
+        graphs = Collected(of_inductor, of_engine)
+        verify(measuring(recorder), recorded.records, graphs, run, engine)
         assert [one.message for one in recorded.all(Warned) if one.asked] == []
     return Verified(recorded)
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from torch import fx, nn
 
 import compiler.engine.compile as stages
-import compiler.measure.compiled.engine_graphs as engine_graphs_module
+import compiler.runtime.compiled as compiled_module
 from compiler.control.decisions import Gate
 from compiler.control.hooks import Missing
 from compiler.engine.backend import backend
@@ -367,7 +367,7 @@ def test_without_a_compiler_only_calls_into_aten_are_timed(
 
 def test_where_torch_lacks_what_the_launcher_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     found = Probed(Mixed(), inference(torch.randn(4, 16)))
-    monkeypatch.setattr(engine_graphs_module, "launcher", lambda *_: Missing("for a test"))
+    monkeypatch.setattr(compiled_module, "launcher", lambda *_: Missing("for a test"))
     found.check()
 
 

@@ -12,7 +12,7 @@ import torch
 from compiler.engine.backend import backend
 from compiler.measure.compiled.engine_graphs import engine_graphs
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
-from compiler.measure.probes.nest_clocks import NestClocks, clocked, several_nests
+from compiler.measure.probes.nest_clocks import NestClocks, clocked
 from compiler.measure.probes.part_clocks import PartClocks, several_parts
 from compiler.runtime.toolchain import NoCompiler, find_compiler
 from compiler.trace.loop_nests import outermost_loops
@@ -44,7 +44,7 @@ def test_of_inductor() -> None:
         compiled = torch.compile(sums)
         plain = compiled(*INPUTS)
     (graph,) = graphs
-    (name,) = several_nests(graph.source, list(graph.kernels))
+    (name,) = graph.kernels
     clocks = NestClocks(graph.module, graph.source, name)
     assert len(clocks.nests) > 1
     lines = graph.text(name).splitlines()

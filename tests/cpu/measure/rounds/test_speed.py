@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from compiler.measure.rounds import speed
-from compiler.measure.rounds.speed import Contender, Times
+from compiler.measure.rounds.whole_runs import seconds_in_rounds
 
 
-def contender(call: int = 1, log: list[str] | None = None) -> Contender:
+def contender(log: list[str] | None = None):
     def side(name: str):
         def prepare():
             def run() -> None:
@@ -23,28 +23,29 @@ def contender(call: int = 1, log: list[str] | None = None) -> Contender:
 
         return prepare
 
-    return Contender(call, side("eager"), side("compiled"))
+    return [side("eager"), side("compiled")]
 
 
 def test_pairs_are_interleaved_and_swapped() -> None:
     log: list[str] = []
-    (times,) = speed.measure([contender(log=log)])
-    assert len(times.eager) == len(times.compiled) == speed.PLAN.rounds
+    ((eager, compiled),) = seconds_in_rounds([contender(log)], speed.PLAN)
+    assert len(eager) == len(compiled) == speed.PLAN.rounds
     assert log[:4] == ["eager", "compiled", "eager", "compiled"]
     assert log[4:8] == ["eager", "compiled", "compiled", "eager"]
     assert gc.isenabled()
 
 
 def test_a_slow_model_is_timed_ten_times() -> None:
-    (times,) = speed.measure([contender()], replace(speed.PLAN, seconds=0.0))
-    assert len(times.eager) == speed.PLAN.least == 10
-    (times,) = speed.measure([contender()], replace(speed.PLAN, seconds=0.0, patience=0.0))
-    assert len(times.eager) == 3
+    ((eager, _),) = seconds_in_rounds([contender()], replace(speed.PLAN, seconds=0.0))
+    assert len(eager) == speed.PLAN.least == 10
+    plan = replace(speed.PLAN, seconds=0.0, patience=0.0)
+    ((eager, _),) = seconds_in_rounds([contender()], plan)
+    assert len(eager) == 3
 
 
 def test_medians_ratios_and_noise() -> None:
-    times = [Times(eager=[2.0, 2.2, 1.8, 9.0, 2.0], compiled=[1.0, 1.1, 0.9, 1.0, 1.0])]
-    found = speed.summarise([contender()], times, [(11.0, 0)], 7.0, "forward")
+    eager, compiled = [2.0, 2.2, 1.8, 9.0, 2.0], [1.0, 1.1, 0.9, 1.0, 1.0]
+    found = speed.summarise([1], [eager], [compiled], [(11.0, 0)], 7.0, "forward")
     assert found.eager_ms == 2000
     assert found.compiled_ms == 1000
     assert found.speedup == pytest.approx(2.0)
@@ -57,18 +58,17 @@ def test_medians_ratios_and_noise() -> None:
 
 
 def test_a_difference_inside_the_spread_is_none() -> None:
-    times = [Times(eager=[1.0, 1.3, 0.8, 1.2, 1.1], compiled=[1.0, 1.0, 1.0, 1.0, 1.0])]
-    found = speed.summarise([contender()], times, [], None, "forward")
+    eager, compiled = [1.0, 1.3, 0.8, 1.2, 1.1], [1.0, 1.0, 1.0, 1.0, 1.0]
+    found = speed.summarise([1], [eager], [compiled], [], None, "forward")
     assert found.speedup == pytest.approx(1.1)
     assert found.noise == pytest.approx(9 * 0.1 / 5**0.5 / 1.1)
     assert found.in_noise
 
 
 def test_several_sets_are_averaged_per_call() -> None:
-    times = [Times([1.0] * 3, [1.0] * 3), Times([3.0] * 3, [1.0] * 3)]
-    found = speed.summarise(
-        [contender(1), contender(3)], times, [(5.0, 0), (1.0, 0), (4.0, 1)], None, "forward"
-    )
+    eager, compiled = [[1.0] * 3, [3.0] * 3], [[1.0] * 3, [1.0] * 3]
+    firsts = [(5.0, 0), (1.0, 0), (4.0, 1)]
+    found = speed.summarise([1, 3], eager, compiled, firsts, None, "forward")
     assert found.eager_ms == 2000
     assert found.speedup == 2.0
     assert [(one.call, one.eager_ms, one.pairs) for one in found.sets] == [

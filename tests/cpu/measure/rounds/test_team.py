@@ -135,7 +135,7 @@ def test_a_wait_while_the_count_is_read_is_not_part_of_the_time(
         waited[0] += microseconds / 1e6 * waiting
 
     monkeypatch.setattr(team_module, "perf_counter_ns", lambda: now[0])
-    monkeypatch.setattr(team_module, "_waited", lambda _: waited[0])
+    monkeypatch.setattr(team_module, "waited", lambda _: waited[0])
     watch = Watch([1])
     passes(4000, waiting=True)  # the read has returned, and another program runs first
     began = now[0]
