@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from viewers.collected import grouped
+
 Edge = tuple[int, int]
 
 DUMMIES = 3000
@@ -73,10 +75,7 @@ def layered(count: int, edges: Sequence[Edge]) -> Layered:
     far = [edge for edge in edges if layer[edge[1]] - layer[edge[0]] > longest]
     below: list[list[int]] = [[] for _ in range(count)]
     source: list[int] = []
-    targets: dict[int, list[int]] = {}
-    for first, second in edges:
-        if layer[second] - layer[first] <= longest:
-            targets.setdefault(first, []).append(second)
+    targets = grouped(edge for edge in edges if layer[edge[1]] - layer[edge[0]] <= longest)
     for first, seconds in targets.items():
         seconds.sort(key=lambda node: (layer[node], node))
         at, here = first, layer[first]

@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from compiler.trace import refs
 from compiler.trace.precision import worst_output
 from compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
+from viewers.collected import grouped
 from viewers.kit.cells import cut
 from viewers.kit.figures import TimeUnit, unit_of
 from viewers.kit.lines import TextLine
@@ -72,18 +73,16 @@ def compiled(view: View, width: int) -> Content:
 
 def _same(operations: Sequence[EagerOperation]) -> list[list[EagerOperation]]:
     """Equal operations of a line together, in order."""
-    found: dict[object, list[EagerOperation]] = {}
-    for one in operations:
-        found.setdefault((one.operation, one.location), []).append(one)
-    return list(found.values())
+    return list(grouped(((one.operation, one.location), one) for one in operations).values())
 
 
 def _repeated(profile: Profile, row: RegionRow) -> list[list[CompiledStep]]:
     """The steps of one region, grouped over repeated layers."""
-    found: dict[object, list[CompiledStep]] = {}
-    for region in row.regions:
-        for place, step in enumerate(profile.index.steps_in(region)):
-            found.setdefault((place, re.sub(r"\d+", "*", step.name)), []).append(step)
+    found = grouped(
+        ((place, re.sub(r"\d+", "*", step.name)), step)
+        for region in row.regions
+        for place, step in enumerate(profile.index.steps_in(region))
+    )
     return list(found.values())
 
 

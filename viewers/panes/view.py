@@ -25,6 +25,7 @@ from compiler.trace.records import (
     WhatIf,
 )
 from compiler.trace.refs import Ref
+from viewers.collected import grouped
 from viewers.kernel_names import KernelNames
 from viewers.places import FileNames
 from viewers.recording import Recording
@@ -130,10 +131,7 @@ class Derived:
     @cached_property
     def graphs_of(self) -> dict[str, list[Graph]]:
         """Compile id -> its graphs, in the order in which they were made."""
-        found: dict[str, list[Graph]] = {}
-        for graph in self.recording.graphs.values():
-            found.setdefault(graph.compile_id, []).append(graph)
-        return found
+        return grouped((graph.compile_id, graph) for graph in self.recording.graphs.values())
 
     @cached_property
     def pairs(self) -> dict[str, tuple[PairResult, ...]]:

@@ -21,6 +21,7 @@ from compiler.trace.records import (
     Warned,
 )
 from compiler.trace.records.session import FactKind
+from viewers.collected import known_sum
 from viewers.recording import Recording
 from viewers.summary.arguments import gpu_of
 from viewers.summary.breaks import BreakSite, break_sites
@@ -99,8 +100,7 @@ class Summary:
     @property
     def recompile_seconds(self) -> float | None:
         """Seconds of all recompiles; None if there are none, or none has ended."""
-        known = [cause.seconds for cause in self.recompiles if cause.seconds is not None]
-        return sum(known) if known else None
+        return known_sum(cause.seconds for cause in self.recompiles)
 
 
 def summarise(recording: Recording) -> Summary:

@@ -30,6 +30,7 @@ import msgspec
 from compiler.output_file import check, words, write
 from compiler.trace.reader import TraceError
 from compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
+from viewers.collected import grouped
 from viewers.command_line import FILE
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.spans import Role
@@ -234,10 +235,7 @@ def _left_out(
     recording: Recording, found: Sequence[tuple[Recording, KernelPrecision]]
 ) -> list[TextLine]:
     """What was not compared, by reason."""
-    left: dict[tuple[str, str], list[str]] = {}
-    for _, one in found:
-        if one.within is None:
-            left.setdefault((one.graph, one.reason), []).append(one.kernel)
+    left = grouped(((one.graph, one.reason), one.kernel) for _, one in found if one.within is None)
     lines = [
         line(f"  {listed(names)} of {graph}: {reason or 'not compared'}", hang=4)
         for (graph, reason), names in left.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from compiler.trace.records import Step
+from viewers.collected import grouped
 from viewers.kit.lines import BLANK, TextLine
 from viewers.kit.table import Cell, heading, table
 from viewers.text.sections import SectionView
@@ -13,9 +14,7 @@ def section(view: SectionView) -> list[TextLine]:
     steps = view.recording.all(Step)
     if not steps:
         return [heading("steps", "not recorded: --record steps")]
-    attempts: dict[tuple[str, int], list[Step]] = {}
-    for step in steps:
-        attempts.setdefault((step.compile_id, step.attempt), []).append(step)
+    attempts = grouped(((step.compile_id, step.attempt), step) for step in steps)
     lines: list[TextLine] = []
     for (compile_id, attempt), found in attempts.items():
         title = f"steps {compile_id} attempt {attempt + 1}"
