@@ -8,7 +8,6 @@ from functools import cached_property
 from viewers.places import FileNames
 from viewers.summary.place import Place
 from viewers.summary.ranks import Divergence, first_divergence
-from viewers.text.header import names_of
 from viewers.text.processes import Process, Told, Unread, ranks_of, told
 
 
@@ -42,4 +41,4 @@ class Several:
 
     @cached_property
     def names(self) -> FileNames:
-        return names_of(self.told.first)
+        return self.told.first.names

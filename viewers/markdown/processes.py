@@ -9,7 +9,6 @@ from viewers.markdown import RUN_MARKER
 from viewers.markdown.effects import effect_items
 from viewers.markdown.report import add_findings, add_sections, environment_items, heading
 from viewers.markdown.text import Comment, escaped
-from viewers.text.header import names_of
 from viewers.text.processes import EFFECTS, REPORTS, Process, Unread, otherwise, ranks_of, told, who
 from viewers.text.ranks import ranks_lines
 from viewers.words import listed
@@ -33,7 +32,7 @@ def processes_markdown(processes: Sequence[Process], unread: Sequence[Unread] = 
     if found.unread:
         comment.add([escaped(found.unread), ""], "logs that were not decoded")
     ranks = ranks_of(processes, unread)
-    lines = ranks_lines(ranks, names_of(found.first), WIDTH) if len(ranks) > 1 else []
+    lines = ranks_lines(ranks, found.first.names, WIDTH) if len(ranks) > 1 else []
     items = [f"- {escaped(one.text.strip())}" for one in lines if one.text.strip()]
     if items:
         comment.add(["**ranks**", "", *items, ""], "ranks")

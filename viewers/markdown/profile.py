@@ -20,8 +20,8 @@ from viewers.summary.profile.causes.cause import first_of_groups
 from viewers.summary.profile.doubts import doubts
 from viewers.tables.account import memory_lines
 from viewers.tables.machine import ceilings_lines
-from viewers.text.explain import asked_for_and_missing, warning_lines
-from viewers.text.header import file_name, names_of, settings_words
+from viewers.text.explain import warning_lines
+from viewers.text.header import file_name, settings_words
 from viewers.text.lines import to_text
 from viewers.text.profile import first_line
 from viewers.text.profile.accounts import accounts_lines
@@ -40,7 +40,7 @@ def profile_markdown(recording: Recording) -> str:
     found = profiles_of(recording)
     first = found[0]
     summary = summarise(first.index.recording)
-    names = names_of(summary)
+    names = summary.names
     several = len(found) > 1
     mark = _MARKS[first.verdict.tone]
     said = escaped("; ".join(_verdict(one, names, several) for one in found))
@@ -48,7 +48,7 @@ def profile_markdown(recording: Recording) -> str:
     for one in found:
         comment.add([f"{escaped(_detail(one, several))}\\"], "the times")
     comment.add([escaped(" · ".join(settings_words(summary))), ""], "the settings")
-    wrong = [*asked_for_and_missing(summary), *(d for one in found for d in doubts(one.index))]
+    wrong = [*summary.missing, *(d for one in found for d in doubts(one.index))]
     for words in dict.fromkeys(wrong):
         comment.add([f"> {escaped(words)}", ""], "what to doubt")
     warned = [f"- {escaped(one.text)}" for one in warning_lines(summary)]

@@ -7,6 +7,7 @@ words: whoever shows them escapes them (`viewers.plain`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from compiler.trace.compile_names import RESET
 from compiler.trace.records import (
@@ -22,6 +23,7 @@ from compiler.trace.records import (
 )
 from compiler.trace.records.session import FactKind
 from viewers.collected import known_sum
+from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary.arguments import gpu_of
 from viewers.summary.breaks import BreakSite, break_sites
@@ -96,6 +98,16 @@ class Summary:
     end: End | None
     doing: str
     """The last reported stage and activity: `build: building 12 kernels`."""
+
+    @cached_property
+    def names(self) -> FileNames:
+        """Short file names, relative to the recorded file."""
+        return FileNames.for_settings(self.settings)
+
+    @property
+    def missing(self) -> list[str]:
+        """What an option asked for but the recording lacks: shown before what it has."""
+        return list(dict.fromkeys(warned.message for warned in self.warnings if warned.asked))
 
     @property
     def recompile_seconds(self) -> float | None:

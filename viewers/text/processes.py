@@ -24,7 +24,6 @@ from viewers.summary.ranks import RankMember
 from viewers.summary.ranks.events import events_of
 from viewers.text.diff import effect_lines
 from viewers.text.explain import explain
-from viewers.text.header import names_of
 from viewers.text.ranks import ranks_lines
 from viewers.words import listed, plural, seconds_text
 
@@ -142,7 +141,7 @@ def report(
         lines.append(line((f"  {found.unread}", "dim"), hang=4))
     ranks = ranks_of(processes, unread)
     if len(ranks) > 1:
-        lines += ranks_lines(ranks, names_of(found.first), width)
+        lines += ranks_lines(ranks, found.first.names, width)
     lines += _later_runs(processes)
     for members in groups[1:REPORTS]:
         lines += _against(groups[0][0], members)
