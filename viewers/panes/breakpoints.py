@@ -73,7 +73,6 @@ def _row(view: View, one: Breakpoint) -> Row:
         ),
         right=(("⏎ off, D delete " if one.enabled else "⏎ on, D delete ", "faint"),),
         at=ToBreakpoint(one.number),
-        opens=ToBreakpoint(one.number),
         selects=refs.source(one.file, one.line) if one.kind == "line" else "",
     )
 

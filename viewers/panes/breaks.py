@@ -135,7 +135,6 @@ def _side(view: View, piece: Piece | None, width: int) -> list[Row]:
         body=(text(f"{piece.compile_id} ", "accent"), text(name, "strong")),
         right=(text(facts, "dim"), (" ", "text")),
         at=ToCompile(piece.compile_id),
-        opens=ToCompile(piece.compile_id),
     )
     graph = view.recording.graphs.get(piece.compile_id)
     if graph is None:

@@ -75,6 +75,5 @@ def _row(kernel: Kernel, body: Line) -> Row:
         body=body,
         ref=refs.kernel(kernel.id),
         at=ToKernel(kernel.id),
-        opens=ToKernel(kernel.id),
         copies=kernel.name,
     )

@@ -280,7 +280,6 @@ def _bar(piece: Piece, most: int, label: int) -> Row:
             (facts, "dim"),
         ),
         at=ToCompile(piece.compile_id),
-        opens=ToCompile(piece.compile_id),
     )
 
 

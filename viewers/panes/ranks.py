@@ -73,7 +73,6 @@ def _group(
             (f"  {counts}", "text"),
         ),
         at=ToProcess(number),
-        opens=ToProcess(number),
     )
 
 
@@ -94,7 +93,7 @@ def _unread(several: Several, cells: int) -> list[Row]:
             (pad(cut(plain(one.name), cells), cells), "text"),
             (f"  {plain(differs)}", "dim"),
         )
-        rows.append(Row(body=body, at=ToProcess(number), opens=ToProcess(number)))
+        rows.append(Row(body=body, at=ToProcess(number)))
     if len(ordered) > UNREAD:
         rows.append(Row(body=((f"   {len(ordered) - UNREAD:,} more", "faint"),)))
     return rows

@@ -47,7 +47,6 @@ def causes(view: View, width: int) -> Content:
                 right=right_side,
                 selects=cause.place.ref if cause.place else "",
                 at=ToCause(index),
-                opens=ToCause(index),
                 copies=next((advice.code for advice in cause.advice if advice.code), ""),
             )
         )

@@ -125,8 +125,7 @@ def _of_step(profile: Profile, first: CompiledStep, row: Row) -> Row:
     kernel = profile.index.kernel_of(first)
     if kernel is None:
         return replace(row, key=f"step:{first.id}", copies=first.name)
-    to = ToKernel(kernel.id)
-    return replace(row, ref=refs.kernel(kernel.id), at=to, opens=to, copies=first.name)
+    return replace(row, ref=refs.kernel(kernel.id), at=ToKernel(kernel.id), copies=first.name)
 
 
 def _precision(found: KernelPrecision | None, width: int) -> list[Row]:

@@ -102,7 +102,6 @@ def content(view: View, width: int) -> Content:
                         text(toggle.words, "strong" if now else "text"),
                     ),
                     at=ToSetting(name, index),
-                    opens=ToSetting(name, index),
                 )
             )
             start = start or (str(ToSetting(name, index)) if now else "")
@@ -111,7 +110,6 @@ def content(view: View, width: int) -> Content:
         Row(
             body=((pad(" inputs", 12), "dim"), ("● ", "accent"), text(inputs, "strong")),
             at=ToInputs(),
-            opens=ToInputs(),
             right=(("⏎ others ", "faint"),),
         ),
         BLANK,

@@ -197,7 +197,6 @@ class _Chart:
             body=body,
             ref=entry.ref,
             at=ToRegion(row.key),
-            opens=ToRegion(row.key),
             copies=self.table.fix_of(row) or _copied(self.view, row, self.unit),
         )
 

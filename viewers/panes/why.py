@@ -120,7 +120,7 @@ def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]
         head, *more = text_rows(lines, width, indent=INDENT)
         target = ToSuggestion(number, place) if suggestion.options else None
         rows += [
-            replace(head, key=str(target or ""), at=target, opens=target, copies=options),
+            replace(head, at=target, copies=options),
             *more,
         ]
     return rows
