@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, partialmethod
 
 from msgspec import structs
 
@@ -79,20 +79,15 @@ class Deciding(Controller):
         else:  # an empty choice, since `apart` would be a veto
             self.driving.send(Answer(id=asked.id, choice=""))
 
-    @command("Veto: choose otherwise", "v")
-    def veto(self) -> None:
-        self._overrule("v")
-
-    @command("Force the fusion", "f")
-    def force(self) -> None:
-        self._overrule("f")
-
     def _overrule(self, key: str) -> None:
         asked = self.view.asked if self.view.driven and not self.view.playhead else None
         if asked is not None and decision_bar.choice_of(asked, key) == asked.default:
             self.desk.say(f"{plain(asked.default)} is the engine's own choice: a accepts it")
         else:
             self._answer(lambda one: decision_bar.choice_of(one, key))
+
+    veto = command("Veto: choose otherwise", "v")(partialmethod(_overrule, "v"))
+    force = command("Force the fusion", "f")(partialmethod(_overrule, "f"))
 
     # Choosing otherwise
 

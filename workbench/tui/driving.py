@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from functools import partialmethod
 
 from msgspec import structs
 
@@ -28,15 +28,6 @@ _AT: dict[str, dict[Mode, Mode]] = {
     "graph": {"instruction": "graph", "over": "graph", "out": "graph"},
 }
 """What the step keys mean where the compile is not at an instruction."""
-
-
-def _goes(mode: Mode) -> Callable[[Driving], Awaitable[None]]:
-    """A method that has the compile go on in this mode."""
-
-    async def go(self: Driving) -> None:
-        await self._go(mode)
-
-    return go
 
 
 class Driving(Controller):
@@ -170,18 +161,24 @@ class Driving(Controller):
         await self.scrubbing.go_to(len(records))
         self.desk.say("the end of the trace: < goes back")
 
-    step = command("Step to the next instruction, decision or stage", "s")(_goes("instruction"))
-    over = command("Step over what is called", "S")(_goes("over"))
-    out = command("Step out of the function", "F")(_goes("out"))
-    line = command("Step to the next line", "L")(_goes("line"))
-    continue_ = command("Continue to the next breakpoint", "c")(_goes("continue"))
-    next_frame = command("Run to the next frame")(_goes("frame"))
-    next_graph = command("Run to the next graph", "H")(_goes("graph"))
-    next_pass = command("Run to the next pass", "P")(_goes("pass"))
-    next_decision = command("Run to the next decision that matters", "d")(_goes("decision"))
-    next_fusion = command("Run to the next fusion decision")(_goes("fusion"))
-    any_decision = command("Run to the next decision of any kind")(_goes("any-decision"))
-    stage = command("Run to the next stage", "t")(_goes("stage"))
+    step = command("Step to the next instruction, decision or stage", "s")(
+        partialmethod(_go, "instruction")
+    )
+    over = command("Step over what is called", "S")(partialmethod(_go, "over"))
+    out = command("Step out of the function", "F")(partialmethod(_go, "out"))
+    line = command("Step to the next line", "L")(partialmethod(_go, "line"))
+    continue_ = command("Continue to the next breakpoint", "c")(partialmethod(_go, "continue"))
+    next_frame = command("Run to the next frame")(partialmethod(_go, "frame"))
+    next_graph = command("Run to the next graph", "H")(partialmethod(_go, "graph"))
+    next_pass = command("Run to the next pass", "P")(partialmethod(_go, "pass"))
+    next_decision = command("Run to the next decision that matters", "d")(
+        partialmethod(_go, "decision")
+    )
+    next_fusion = command("Run to the next fusion decision")(partialmethod(_go, "fusion"))
+    any_decision = command("Run to the next decision of any kind")(
+        partialmethod(_go, "any-decision")
+    )
+    stage = command("Run to the next stage", "t")(partialmethod(_go, "stage"))
 
     @command("Run to the cursor", "r")
     async def to_cursor(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import partial, partialmethod
 
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 from workbench.tui.commands import command
@@ -73,13 +73,10 @@ class Layouts(Controller):
         if pane is not None and pane is not self.desk.spine:
             self.desk.stage.resize(pane, by)
 
-    @command("Give this pane more room", "plus", "equals_sign", shown="+")
-    def wider(self) -> None:
-        self._share(1)
-
-    @command("Give this pane less room", "minus", shown="−")
-    def narrower(self) -> None:
-        self._share(-1)
+    wider = command("Give this pane more room", "plus", "equals_sign", shown="+")(
+        partialmethod(_share, 1)
+    )
+    narrower = command("Give this pane less room", "minus", shown="−")(partialmethod(_share, -1))
 
     def pane_choices(self) -> list[PaletteChoice]:
         """For the palette: every pane, in place of this one or beside it."""

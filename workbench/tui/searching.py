@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partialmethod
 
 from workbench.tui.commands import command
 from workbench.tui.desk import Controller, Desk
@@ -105,10 +106,5 @@ class Searching(Controller):
             shown.refresh()
         self.desk.say(f"counterpart {(at + by) % len(spots) + 1} of {len(spots)}")
 
-    @command("Go to the next hit or counterpart", "n")
-    def next_hit(self) -> None:
-        self._next(1)
-
-    @command("Go to the previous hit or counterpart", "N")
-    def previous_hit(self) -> None:
-        self._next(-1)
+    next_hit = command("Go to the next hit or counterpart", "n")(partialmethod(_next, 1))
+    previous_hit = command("Go to the previous hit or counterpart", "N")(partialmethod(_next, -1))
