@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partialmethod
 
 from msgspec import structs
@@ -15,7 +16,7 @@ from viewers.panes.breakpoints import of_row
 from viewers.panes.shown_when import arrangement_for
 from viewers.plain import plain
 from workbench.tui.commands import command
-from workbench.tui.desk import Controller, Desk
+from workbench.tui.desk import Controller
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.scrubbing import Scrubbing
 
@@ -30,26 +31,27 @@ _AT: dict[str, dict[Mode, Mode]] = {
 """What the step keys mean where the compile is not at an instruction."""
 
 
+@dataclass(eq=False)
 class Driving(Controller):
     """Keys that send commands to the worker; in a replay the same keys move the playhead."""
 
-    def __init__(self, desk: Desk, scrubbing: Scrubbing) -> None:
-        super().__init__(desk)
-        self.scrubbing = scrubbing
-        self.prefer: dict[str, str] = {}
-        """Kind of place -> the arrangement that the reader chose for it."""
-        self.belonged = ""
-        """The arrangement that belongs to the place where the compile is."""
-        self.brings: Ref = ""
-        """What the compile has just reached; every pane puts its cursor there."""
-        self._left = ""
-        """The kind of place where the compile last waited."""
-        self._stopped = False
-        self._stops: Stops | None = None
-        """The stops of the replay's first `_replayed` records."""
-        self._replayed = 0
-        if isinstance(desk.feed, LiveFeed):
-            desk.view.breakpoints = tuple(desk.feed.breakpoints)
+    scrubbing: Scrubbing
+    prefer: dict[str, str] = field(default_factory=dict)
+    """Kind of place -> the arrangement that the reader chose for it."""
+    belonged: str = ""
+    """The arrangement that belongs to the place where the compile is."""
+    brings: Ref = ""
+    """What the compile has just reached; every pane puts its cursor there."""
+    _left: str = ""
+    """The kind of place where the compile last waited."""
+    _stopped: bool = False
+    _stops: Stops | None = None
+    """The stops of the replay's first `_replayed` records."""
+    _replayed: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.desk.feed, LiveFeed):
+            self.view.breakpoints = tuple(self.desk.feed.breakpoints)
 
     # The worker
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial, partialmethod
 
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 from workbench.tui.commands import command
-from workbench.tui.desk import Controller, Desk
+from workbench.tui.desk import Controller
 from workbench.tui.overlay import PaletteChoice
 
 MOST = 4
@@ -28,17 +28,16 @@ def title_of(pane: str) -> str:
     return TITLES.get(pane, pane)
 
 
+@dataclass(eq=False)
 class Layouts(Controller):
     """Places, closes and resizes panes."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
-        self.own: dict[str, Arrangement] = {}
-        """Name of an arrangement -> the reader's version of it."""
-        self.turned = False
-        """Whether columns are shown as rows."""
-        self.zoomed = ""
-        """The zoomed pane, "" for none."""
+    own: dict[str, Arrangement] = field(default_factory=dict)
+    """Name of an arrangement -> the reader's version of it."""
+    turned: bool = False
+    """Whether columns are shown as rows."""
+    zoomed: str = ""
+    """The zoomed pane, "" for none."""
 
     def arrangement(self, name: str) -> Arrangement:
         """The reader's version, else the default."""
