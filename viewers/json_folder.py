@@ -8,7 +8,8 @@ import msgspec
 
 from viewers.json_item import JsonItem, placed
 from viewers.json_report import Report, report
-from viewers.summary.ranks import Divergence, Kind, first_divergence
+from viewers.summary.ranks.divergence import Divergence, first_divergence
+from viewers.summary.ranks.events import Kind
 from viewers.text.processes import Process, Unread, program_of, ranks_of
 
 VERSION = 1

@@ -32,7 +32,8 @@ from viewers.panes.targets import (
     ToView,
 )
 from viewers.panes.view import Derived, KernelLanguage, View, variant_of
-from viewers.summary import BreakSite, RecompileCause
+from viewers.summary.breaks import BreakSite
+from viewers.summary.recompiles import RecompileCause
 
 KINDS = ("src", "fx", "ir", "k")
 BREAK_SOURCE = ("break", "source-break")

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from viewers.places import FileNames
 from viewers.summary.place import Place
-from viewers.summary.ranks import Divergence, first_divergence
+from viewers.summary.ranks.divergence import Divergence, first_divergence
 from viewers.text.processes import Process, Told, Unread, ranks_of, told
 
 

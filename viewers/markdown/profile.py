@@ -15,8 +15,8 @@ from viewers.markdown.text import Comment, code, escaped
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import summarise
-from viewers.summary.profile import Cause, Profile, profiles_of
-from viewers.summary.profile.causes.cause import first_of_groups
+from viewers.summary.profile import Profile, profiles_of
+from viewers.summary.profile.causes.cause import Cause, first_of_groups
 from viewers.summary.profile.doubts import doubts
 from viewers.tables.account import memory_lines
 from viewers.tables.machine import ceilings_lines

@@ -19,7 +19,8 @@ from viewers.markdown.items import item, item_title
 from viewers.markdown.text import Comment, code, escaped, fenced
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary import Finding, Summary
+from viewers.summary import Summary
+from viewers.summary.findings import Finding
 from viewers.text import engines
 from viewers.text.explain import evidence_lines, nothing_lines, warning_lines
 from viewers.text.failure import failure_lines

@@ -15,7 +15,8 @@ from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToCompile
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import BreakSite, Piece
+from viewers.summary.breaks import BreakSite
+from viewers.summary.calls import Piece
 from viewers.tables.findings import advice_lines
 from viewers.words import bytes_text, plural, shape_text
 

@@ -19,8 +19,8 @@ from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToBuffer
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import peak_words, reuse_of, reuse_words
 from viewers.summary.lifetimes import MemoryPlace, alive, places, reuse_decisions
+from viewers.summary.memory import peak_words, reuse_of, reuse_words
 from viewers.words import bytes_text, number, plural
 
 ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}

@@ -19,7 +19,7 @@ from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToView
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import rule_words
+from viewers.summary.fusion import rule_words
 from viewers.words import (
     NOT_MEASURED,
     bytes_text,

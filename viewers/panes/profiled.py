@@ -14,7 +14,10 @@ from viewers.command_line import command_line
 from viewers.kit.spans import Role
 from viewers.panes.view import Derived, View
 from viewers.plain import plain
-from viewers.summary.profile import Cause, Profile, RegionRow, Sort, Sums, Waterfall, waterfall_of
+from viewers.summary.profile import Profile
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.rows import RegionRow, Sort
+from viewers.summary.profile.waterfall import Sums, Waterfall, waterfall_of
 
 PHASES = ("forward", "backward", "step")
 KINDS = {"kernel": "generated", "aten": "library call", "eager": "between graphs"}

@@ -23,7 +23,9 @@ from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary.profile import Profile, RegionRow, SideWork, work_of
+from viewers.summary.profile import Profile
+from viewers.summary.profile.rows import RegionRow
+from viewers.summary.profile.work import SideWork, work_of
 from viewers.tables.machine import WORK_ALIGN, WORK_DROP, work_cells, work_heads
 from viewers.tables.precision import MARKS
 from viewers.words import error_text, plural

@@ -11,7 +11,7 @@ from viewers.panes import profiled
 from viewers.panes.rows import Content, Row
 from viewers.panes.targets import ToCompile, ToStage
 from viewers.panes.view import LANGUAGES, View
-from viewers.summary import ModelCall, Piece
+from viewers.summary.calls import ModelCall, Piece
 from viewers.words import bytes_text, number, plural, seconds_text
 
 WIDE = 24

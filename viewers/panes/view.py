@@ -29,7 +29,8 @@ from viewers.collected import grouped
 from viewers.kernel_names import KernelNames
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary import Piece, Summary, summarise
+from viewers.summary import Summary, summarise
+from viewers.summary.calls import Piece
 from viewers.summary.differences import Difference, difference
 from viewers.summary.engines import Comparison, compare
 from viewers.summary.fusion import PairResult

@@ -10,7 +10,8 @@ from viewers.kit.spans import Line, Role, text, width_of
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary.differences import Difference, MeasuredDifference
+from viewers.summary.differences import Difference
+from viewers.summary.differences.measured import MeasuredDifference
 from viewers.words import plural
 
 NAME = 8

@@ -16,8 +16,9 @@ from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToRegion, ToSuggestion
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary.profile import Cause, Profile, RegionRow
-from viewers.summary.profile.rows import same_calls_least
+from viewers.summary.profile import Profile
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.rows import RegionRow, same_calls_least
 from viewers.tables.findings import cause_lines, glyph_of
 from viewers.tables.trials import edits_lines, outcome
 from viewers.words import plural

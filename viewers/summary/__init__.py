@@ -28,30 +28,16 @@ from viewers.recording import Recording
 from viewers.summary.arguments import gpu_of
 from viewers.summary.breaks import BreakSite, break_sites
 from viewers.summary.caches import CacheUse, cache_uses
-from viewers.summary.calls import Cut, ModelCall, Piece, calls_of, first_cut_call
+from viewers.summary.calls import ModelCall, calls_of, first_cut_call
 from viewers.summary.cudagraphs import CudagraphUse, cudagraph_uses
 from viewers.summary.doing import doing
 from viewers.summary.findings import Finding, findings_of
-from viewers.summary.fusion import (
-    FusionSummary,
-    GraphFusion,
-    PairResult,
-    fusion_summary,
-    rule_words,
-)
-from viewers.summary.kernels import KernelRow, KernelSummary, kernel_summary
-from viewers.summary.memory import (
-    GraphMemory,
-    MemorySummary,
-    memory_summary,
-    peak_words,
-    reuse_of,
-    reuse_words,
-)
+from viewers.summary.fusion import FusionSummary, fusion_summary
+from viewers.summary.kernels import KernelSummary, kernel_summary
+from viewers.summary.memory import MemorySummary, memory_summary
 from viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
-from viewers.summary.place import Place, place_of
 from viewers.summary.recompiles import RecompileCause, recompile_causes
-from viewers.summary.verdict import Verdict, during, verdict_of
+from viewers.summary.verdict import Verdict, verdict_of
 from viewers.words import plural
 
 
@@ -168,26 +154,3 @@ def _reset_notes(recording: Recording) -> tuple[Warned, ...]:
         "r1.0/0 is the 0/0 after the first reset"
     )
     return (Warned(message=message),)
-
-
-__all__ = [
-    "BreakSite",
-    "Cut",
-    "Finding",
-    "GraphFusion",
-    "GraphMemory",
-    "KernelRow",
-    "ModelCall",
-    "PairResult",
-    "Piece",
-    "Place",
-    "RecompileCause",
-    "Summary",
-    "during",
-    "peak_words",
-    "place_of",
-    "reuse_of",
-    "reuse_words",
-    "rule_words",
-    "summarise",
-]  # fmt: skip

@@ -32,10 +32,11 @@ from compiler.trace.records import (
 from compiler.trace.records.session import FactKind
 from viewers.collected import whole_sum
 from viewers.recording import Recording
-from viewers.summary import Place, Summary
+from viewers.summary import Summary
 from viewers.summary.fused import named_together
 from viewers.summary.kernels import loop_nests
 from viewers.summary.memory import highest_peak
+from viewers.summary.place import Place
 from viewers.words import NOT_IN_LOG, listed, plural
 
 FactUnit = Literal["count", "bytes", "seconds", "instructions", "error"]

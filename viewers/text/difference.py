@@ -8,8 +8,12 @@ from viewers.collected import grouped
 from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, heading, table
-from viewers.summary.differences import CountChange, Difference, KernelChange, TextDiff, Veto
+from viewers.summary.differences import Difference
 from viewers.summary.differences.effects import OTHER_GRAPHS
+from viewers.summary.differences.figures import CountChange
+from viewers.summary.differences.kernel_changes import KernelChange
+from viewers.summary.differences.lines import TextDiff
+from viewers.summary.differences.vetoes import Veto
 from viewers.summary.differences.words import (
     change_text,
     change_words,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from viewers.recording import Recording
-from viewers.summary import Finding, Summary, summarise
+from viewers.summary import Summary, summarise
 from viewers.summary.engines import compare
-from viewers.summary.findings import findings_of_both
+from viewers.summary.findings import Finding, findings_of_both
 from viewers.text.sections import OF_BOTH, SectionView
 
 

@@ -15,12 +15,13 @@ from compiler.trace.torch_logs.alike import Glance
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
-from viewers.summary.differences import Alignment, Effect, difference
+from viewers.summary.differences import difference
+from viewers.summary.differences.alignment import Alignment
 from viewers.summary.differences.caches import follows
-from viewers.summary.differences.effects import cache_effects
+from viewers.summary.differences.effects import Effect, cache_effects
 from viewers.summary.facts import Value, facts
 from viewers.summary.own_words import are_ranks
-from viewers.summary.ranks import RankMember
+from viewers.summary.ranks.divergence import RankMember
 from viewers.summary.ranks.events import events_of
 from viewers.text.diff import effect_lines
 from viewers.text.explain import explain

@@ -37,7 +37,7 @@ from tests.no_torch.torch_logs.samples import FOLDER, VERSIONS, entry, log
 from viewers.panes.arrangement import PANES
 from viewers.reader import whole
 from viewers.recording import Recording
-from viewers.summary.ranks import started
+from viewers.summary.ranks.collectives import started
 from viewers.text.explain import explain
 from viewers.text.lines import to_text
 from viewers.text.processes import ranks_of, report

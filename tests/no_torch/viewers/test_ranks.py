@@ -27,10 +27,12 @@ from compiler.trace.records import (
 from compiler.trace.writer import text_hash
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary.differences import Alignment
+from viewers.summary.differences.alignment import Alignment
 from viewers.summary.differences.caches import OWN_DEVICE, cache_changes
 from viewers.summary.own_words import common
-from viewers.summary.ranks import Divergence, RankMember, first_divergence, rank_times, started
+from viewers.summary.ranks.collectives import started
+from viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence
+from viewers.summary.ranks.times import rank_times
 from viewers.text.lines import to_text
 from viewers.text.processes import Process, report
 from viewers.text.ranks import divergence_lines, ranks_lines

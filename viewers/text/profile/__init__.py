@@ -12,8 +12,9 @@ from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import summarise
-from viewers.summary.profile import Profile, Sort, profiles_of
+from viewers.summary.profile import Profile, profiles_of
 from viewers.summary.profile.doubts import doubts
+from viewers.summary.profile.rows import Sort
 from viewers.summary.verdict import RECOMPILED
 from viewers.tables.account import memory_lines
 from viewers.tables.machine import ceilings_lines

@@ -13,8 +13,7 @@ from viewers.kit.lines import BLANK, TextLine, fitted, line
 from viewers.kit.spans import Span
 from viewers.places import FileNames
 from viewers.plain import plain
-from viewers.summary.profile import Cause
-from viewers.summary.profile.causes.cause import first_of_groups
+from viewers.summary.profile.causes.cause import Cause, first_of_groups
 from viewers.tables.findings import cause_lines, glyph_of
 
 

@@ -12,9 +12,10 @@ from viewers.kit.table import Cell, heading, table
 from viewers.labels import kernel_label
 from viewers.places import FileNames
 from viewers.plain import plain
-from viewers.summary.profile import Profile, work_of
+from viewers.summary.profile import Profile
 from viewers.summary.profile.causes.words import bare
 from viewers.summary.profile.where import where
+from viewers.summary.profile.work import work_of
 from viewers.tables.machine import WORK_ALIGN, work_cells, work_heads
 from viewers.words import numbers_text, plural
 

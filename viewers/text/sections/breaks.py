@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from viewers.kit.lines import BLANK, TextLine, line, prose
 from viewers.kit.table import Cell, heading, table
-from viewers.summary import BreakSite
+from viewers.summary.breaks import BreakSite
 from viewers.tables.findings import advice_lines
 from viewers.tables.places import place_lines
 from viewers.text.sections import SectionView

@@ -6,8 +6,7 @@ from collections import Counter
 
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import Cell, heading, table
-from viewers.summary import GraphFusion, PairResult, rule_words
-from viewers.summary.fusion import node_labels
+from viewers.summary.fusion import GraphFusion, PairResult, node_labels, rule_words
 from viewers.text.sections import SectionView
 from viewers.words import bytes_text, number, plural
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import heading
 from viewers.labels import binary_words
-from viewers.summary import KernelRow
+from viewers.summary.kernels import KernelRow
 from viewers.summary.profile import profile_of
 from viewers.tables.kernels import kernels_lines
 from viewers.text.sections import SectionView

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compiler.trace.records import Buffer
 from viewers.kit.lines import BLANK, TextLine
 from viewers.kit.table import Cell, heading, table
-from viewers.summary import GraphMemory, peak_words, reuse_words
+from viewers.summary.memory import GraphMemory, peak_words, reuse_words
 from viewers.text.sections import SectionView
 from viewers.words import bytes_text
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import Cell, heading, table
-from viewers.summary import RecompileCause
 from viewers.summary.findings import recompile_title
+from viewers.summary.recompiles import RecompileCause
 from viewers.tables.findings import advice_lines
 from viewers.tables.places import place_lines
 from viewers.text.sections import SectionView
