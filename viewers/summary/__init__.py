@@ -34,7 +34,6 @@ from viewers.summary.doing import doing
 from viewers.summary.findings import Finding, findings_of
 from viewers.summary.fusion import FusionSummary, fusion_summary
 from viewers.summary.kernels import KernelSummary, kernel_summary
-from viewers.summary.memory import MemorySummary, memory_summary
 from viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
 from viewers.summary.recompiles import RecompileCause, recompile_causes
 from viewers.summary.verdict import Verdict, verdict_of
@@ -70,7 +69,6 @@ class Summary:
     skipped: tuple[FrameSkipped, ...]
     fusion: FusionSummary
     kernels: KernelSummary
-    memory: MemorySummary
     phases: tuple[PhaseTime, ...]
     stages: tuple[StageTime, ...]
     """Compile time by stage; the parts add up."""
@@ -129,7 +127,6 @@ def summarise(recording: Recording) -> Summary:
         skipped=tuple(recording.all(FrameSkipped)),
         fusion=fusion_summary(recording),
         kernels=kernel_summary(recording),
-        memory=memory_summary(recording),
         phases=phase_times(recording),
         stages=stage_times(recording),
         caches=cache_uses(recording),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.trace.records import Step
 from viewers.collected import grouped
-from viewers.kit.lines import BLANK, TextLine
+from viewers.kit.lines import TextLine, apart
 from viewers.kit.table import Cell, heading, table
 from viewers.text.sections import SectionView
 from viewers.words import indent, listed, plural
@@ -15,13 +15,13 @@ def section(view: SectionView) -> list[TextLine]:
     if not steps:
         return [heading("steps", "not recorded: --record steps")]
     attempts = grouped(((step.compile_id, step.attempt), step) for step in steps)
-    lines: list[TextLine] = []
-    for (compile_id, attempt), found in attempts.items():
-        title = f"steps {compile_id} attempt {attempt + 1}"
-        lines.append(heading(title, plural(len(found), "instruction")))
-        lines += table([_row(view, step) for step in found], "rfefl", view.width, 2)
-        lines.append(BLANK)
-    return lines[:-1]
+    return apart(
+        [
+            heading(f"steps {compile_id} attempt {attempt + 1}", plural(len(found), "instruction")),
+            *table([_row(view, step) for step in found], "rfefl", view.width, 2),
+        ]
+        for (compile_id, attempt), found in attempts.items()
+    )
 
 
 def _row(view: SectionView, step: Step) -> list[Cell]:
