@@ -53,9 +53,8 @@ def profile_markdown(recording: Recording) -> str:
         comment.add([f"> {escaped(words)}", ""], "what to doubt")
     warned = [f"- {escaped(one.text)}" for one in warning_lines(summary)]
     comment.add([*warned, ""] if warned else [], "warnings")
-    start = first.index.recording.start
     for one in found:
-        _causes(comment, one, names, start.settings if start else None, several)
+        _causes(comment, one, names, first.index.recording.settings, several)
     _text(comment, "modes", modes_section(first.modes or tuple(recording.all(ModeRow)), WIDTH))
     for one in found:
         of = f", {one.engine}" if several else ""

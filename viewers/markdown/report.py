@@ -185,7 +185,7 @@ def command(settings: Settings, options: Sequence[str] = (), verb: str = "explai
 
 def elsewhere(recording: Recording) -> str:
     """Where to find what a comment has no room for, as Markdown."""
-    settings = recording.start.settings if recording.start else None
+    settings = recording.settings
     if settings is None or settings.program:
         return "`tcw open` shows it from the trace."
     return f"{code(command(settings, ['--show', 'SECTION']))} shows it, as does `tcw open TRACE`."

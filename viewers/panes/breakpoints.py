@@ -112,5 +112,5 @@ def size_name(view: View) -> str:
 
 
 def _engine(view: View) -> str:
-    start = view.recording.start
-    return start.settings.engine if start else ""
+    settings = view.recording.settings
+    return settings.engine if settings else ""

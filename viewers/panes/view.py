@@ -81,8 +81,7 @@ class Derived:
         self.called = KernelNames(recording)
         self.region_words: dict[str, str] = {}
         """Key of a region -> the words for its filter."""
-        settings = recording.start.settings if recording.start else None
-        self.names = FileNames.for_settings(settings)
+        self.names = FileNames.for_settings(recording.settings)
 
     @cached_property
     def split_origins(self) -> frozenset[tuple[str, tuple[str, ...]]]:
@@ -165,13 +164,12 @@ class Derived:
     @cached_property
     def main_file(self) -> str:
         """The file that the reader's code is in."""
-        start = self.recording.start
-        files = self.recording.files
-        if start is not None:
+        settings, files = self.recording.settings, self.recording.files
+        if settings is not None:
             for file in files:
-                if file == start.settings.file or file.endswith("/" + start.settings.file):
+                if file == settings.file or file.endswith("/" + settings.file):
                     return file
-        return files[0] if files else (start.settings.file if start else "")
+        return files[0] if files else (settings.file if settings else "")
 
 
 @dataclass
@@ -324,7 +322,7 @@ class View:
     def not_reached(self, stage: Stage) -> str:
         """Why the recording has nothing of a stage, and how to record it; "" if it has."""
         recording = self.recording
-        until = recording.start.settings.until if recording.start else "run"
+        until = recording.settings.until if recording.settings else "run"
         stages = get_args(Stage)
         if stages.index(until) < stages.index(stage):
             return f"recorded until {until}: --until {stage} goes on to here"
@@ -368,8 +366,8 @@ class View:
     @property
     def for_gpu(self) -> bool:
         """Whether the recording is for a GPU."""
-        start = self.recording.start
-        return start is not None and start.settings.device == "cuda"
+        settings = self.recording.settings
+        return settings is not None and settings.device == "cuda"
 
     @property
     def predicted(self) -> bool:

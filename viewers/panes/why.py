@@ -92,9 +92,9 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
 
 def _command(view: View, cause: Cause) -> str:
     """The command that tries the first suggestion; "" if there is none."""
-    start = view.recording.start
+    settings = view.recording.settings
     options = next((one.options for one in cause.suggestions if one.options), ())
-    return command_line("profile", start.settings, options) if start and options else ""
+    return command_line("profile", settings, options) if settings and options else ""
 
 
 def _region(profile: Profile, cause: Cause) -> str:

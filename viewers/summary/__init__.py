@@ -108,9 +108,9 @@ def summarise(recording: Recording) -> Summary:
     captured = [graph for graph in recording.graphs.values() if graph.kind == "captured"]
     frames = {graph.compile_id.partition("/")[0] for graph in captured}
     graphs = len(frames)
-    start, end = recording.start, recording.end
+    end = recording.end
     return Summary(
-        settings=start.settings if start else None,
+        settings=recording.settings,
         not_in_log=recording.lacking,
         environment=recording.environment,
         gpu=gpu_of(recording),

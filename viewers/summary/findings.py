@@ -115,13 +115,13 @@ def findings_of(
 
 def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
     """A finding for a result slower than eager that no other finding explains."""
-    speed, start = recording.speed, recording.start
-    if speed is None or start is None or speed.in_noise or speed.speedup >= 1:
+    speed, settings = recording.speed, recording.settings
+    if speed is None or settings is None or speed.in_noise or speed.speedup >= 1:
         return []
     if speed.compiled_again or any(_slows(finding) for finding in found):
         return []
     look = Advice(
-        text="It breaks a call down, kernel by kernel", code=command_line("profile", start.settings)
+        text="It breaks a call down, kernel by kernel", code=command_line("profile", settings)
     )
     captured = any(graph.kind == "captured" for graph in recording.graphs.values())
     cause = "; the cause was not found" if captured else ": torch.compile captured no graph"

@@ -224,8 +224,8 @@ def _ended(recording: Recording) -> bool:
 
 def program_of(one: Process) -> str:
     """The file that the process ran."""
-    start = one.recording.start
-    return start.settings.file if start is not None else ""
+    settings = one.recording.settings
+    return settings.file if settings is not None else ""
 
 
 def _together(

@@ -213,10 +213,8 @@ def _elsewhere(recording: Recording, one: KernelPrecision, every: list[KernelPre
     what = (
         f"this recording has files for {have} only" if have else "this recording has no such files"
     )
-    start = recording.start
-    file = FILE
-    if start is not None and not start.settings.redacted:
-        file = Path(start.settings.file).name
+    settings = recording.settings
+    file = FILE if settings is None or settings.redacted else Path(settings.file).name
     return f"{what}; 'tcw repro {file} --kernel {one.kernel}' makes one for this kernel"
 
 

@@ -70,8 +70,8 @@ def cache_changes(alignment: Alignment) -> tuple[CacheChange, ...]:
 
 def _shares_caches(recording: Recording) -> bool:
     """Whether it used caches that other runs fill; else it compiled with its own empty ones."""
-    start = recording.start
-    return start is not None and (start.settings.cached or start.settings.program)
+    settings = recording.settings
+    return settings is not None and (settings.cached or settings.program)
 
 
 def follows(base: Recording, run: Recording) -> bool:

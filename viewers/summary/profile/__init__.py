@@ -150,11 +150,11 @@ def profile_of(recording: Recording) -> Profile | None:
         return None
     rows = region_rows(index)
     causes = causes_of(index, rows)
-    start = recording.start
+    settings = recording.settings
     step = Index(recording, index.head, optimizer=True)
     return Profile(
         index=index,
-        engine=start.settings.engine if start else "",
+        engine=settings.engine if settings else "",
         rows=rows,
         causes=causes,
         verdict=verdict_of(index.head, causes),

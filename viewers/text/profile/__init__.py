@@ -105,8 +105,7 @@ def _one(
     table = regions_table(one, names, width, sort, top, unit)
     lines += [BLANK, *table]
     room = max(_LEAST_CAUSES, height - len(table) - 8) if top is None else _MOST_LINES
-    start = one.index.recording.start
-    settings = start.settings if start else None
+    settings = one.index.recording.settings
     lines += causes_lines(one.causes[:top], names, width, room, settings, several)
     lines += accounts_lines(one, width, unit)
     lines += kernels_lines(one, names, width, top, unit)
