@@ -113,7 +113,7 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int
             touched = runs.changed_since(project, given["changed_since"], file, budget)
             project = type(project)(project.file, tuple(touched))
     except (NoProject, NoRevision, budget_file.BadBudget) as error:
-        raise click.UsageError(str(error), ctx) from error
+        raise click.UsageError(str(error)) from error
     formats = (("json", None),) if given["as_json"] else given["formats"]
     outputs = Outputs(*filter(None, (target.settings for target in project.targets)))
     for format, output in formats:
@@ -130,7 +130,7 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int
         try:
             checked = made(jobs=jobs or len(project.targets), record=OnRay(runs.BYTES_A_RUN))
         except NoRay as error:
-            raise click.UsageError(str(error), ctx) from error
+            raise click.UsageError(str(error)) from error
     else:
         checked = made(jobs=jobs)
     progress.end()

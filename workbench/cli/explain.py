@@ -96,7 +96,7 @@ def only_for_reading(ctx: click.Context, path: Path) -> None:
         source = ctx.get_parameter_source(option.name or "")
         if option.name not in _READING and source is ParameterSource.COMMANDLINE:
             raise click.UsageError(
-                f"{option.opts[0]} says how to record, and {path} is recorded already", ctx
+                f"{option.opts[0]} says how to record, and {path} is recorded already"
             )
 
 

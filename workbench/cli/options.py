@@ -36,7 +36,7 @@ class FileCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.params.get("as_markdown") and ctx.params.get("as_json"):
-            raise click.UsageError("--json and --markdown exclude each other", ctx)
+            raise click.UsageError("--json and --markdown exclude each other")
         return super().invoke(ctx)
 
 
@@ -241,10 +241,10 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
     ]
     chosen = [mode for name, mode in grads if given[name]]
     if len(chosen) > 1:
-        raise click.UsageError("--no-grad, --inference-mode and --train exclude each other", ctx)
+        raise click.UsageError("--no-grad, --inference-mode and --train exclude each other")
     arch = str(given.get("arch", ""))
     if arch and not (arch.startswith("sm_") and arch[3:].rstrip("a").isdigit()):
-        raise click.UsageError(f"--arch {arch}: expected sm_80, sm_90, sm_100, …", ctx)
+        raise click.UsageError(f"--arch {arch}: expected sm_80, sm_90, sm_100, …")
     device: Literal["cpu", "cuda"] = "cuda" if arch else given.get("device", "cpu")
     return Settings(
         file=str(file.resolve()),
@@ -281,5 +281,5 @@ def _overrides(ctx: click.Context) -> dict[str, str]:
             else:
                 found |= read_overrides(Path(given))
         except OverrideError as error:
-            raise click.UsageError(str(error), ctx) from error
+            raise click.UsageError(str(error)) from error
     return found

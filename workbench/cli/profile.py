@@ -123,7 +123,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     )
     trace: Path | None = given["trace"]
     if given["patch"] is not None and not given["tries"]:
-        raise click.UsageError("--patch FILE needs --try", ctx)
+        raise click.UsageError("--patch FILE needs --try")
     outputs = Outputs(settings)
     outputs.expect("--trace", trace, TRACE)
     outputs.expect("--chrome", given["chrome"], CHROME)

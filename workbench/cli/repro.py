@@ -81,22 +81,20 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         try:
             check(output)
         except OSError as error:
-            raise click.UsageError(f"-o {output}: {words(error)}", ctx) from error
+            raise click.UsageError(f"-o {output}: {words(error)}") from error
     recording = Recording()
     of_trace = is_trace(file)
     if of_trace:
         try:
             recording = Recording.open(file)
         except TraceError as error:
-            raise click.UsageError(
-                f"{error}; the name of a model file must end in .py", ctx
-            ) from error
+            raise click.UsageError(f"{error}; the name of a model file must end in .py") from error
         except OSError as error:
-            raise click.UsageError(f"{file}: {error.strerror}", ctx) from error
+            raise click.UsageError(f"{file}: {error.strerror}") from error
     else:
         python_file(file)
         if output is None and (why := _name_taken(given["kernel"])):
-            raise click.UsageError(why, ctx)
+            raise click.UsageError(why)
         apply_defaults(ctx, file.resolve().parent)
         settings = msgspec.structs.replace(
             settings_of(ctx, file), verify=True, repro=given["kernel"], profiled_call=given["call"]
@@ -110,7 +108,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
     write_text(result.lines, sys.stdout, room()[0])
     if result.trouble:
-        raise click.UsageError(result.trouble, ctx)
+        raise click.UsageError(result.trouble)
     return result.code
 
 

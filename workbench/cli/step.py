@@ -64,7 +64,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     trace: Path | None = ctx.params["trace"]
     Outputs(settings).expect("--trace", trace, TRACE)
     if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
-        raise click.UsageError("tcw step needs a terminal: its input or output is redirected", ctx)
+        raise click.UsageError("tcw step needs a terminal: its input or output is redirected")
     gc.disable()  # modules live as long as the process: collecting them is wasted time
     from workbench.tui.app import run_live
 
@@ -89,4 +89,4 @@ def breakpoints_of(ctx: click.Context, file: Path) -> tuple[Breakpoint, ...]:
             for number, text in enumerate(ctx.params["breaks"], 1)
         )
     except BreakpointError as error:
-        raise click.UsageError(f"--break {error}", ctx) from error
+        raise click.UsageError(f"--break {error}") from error
