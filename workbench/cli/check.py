@@ -102,7 +102,6 @@ FORMATS = tuple(_BEGINS)
 def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int:
     from workbench.check import budget_file, runs
     from workbench.check.targets import NoProject, find, read
-    from workbench.cli.revisions import NoRevision
 
     given = ctx.params
     try:
@@ -112,7 +111,7 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int
         if given["changed_since"]:
             touched = runs.changed_since(project, given["changed_since"], file, budget)
             project = type(project)(project.file, tuple(touched))
-    except (NoProject, NoRevision, budget_file.BadBudget) as error:
+    except (NoProject, budget_file.BadBudget) as error:
         raise click.UsageError(str(error)) from error
     formats = (("json", None),) if given["as_json"] else given["formats"]
     outputs = Outputs(*filter(None, (target.settings for target in project.targets)))

@@ -275,12 +275,9 @@ def _settings(ctx: click.Context, operand: ComparedSide) -> Settings | None:
             raise click.UsageError(f"{operand.file} is a trace: it is not recorded again")
         return None
     if operand.revision:
-        from workbench.cli.revisions import NoRevision, find
+        from workbench.cli.revisions import find
 
-        try:
-            find(operand.file, operand.revision)
-        except NoRevision as error:
-            raise click.UsageError(str(error)) from error
+        find(operand.file, operand.revision)
     else:
         python_file(operand.file)
     apply_defaults(ctx, operand.file.resolve().parent)
@@ -309,12 +306,9 @@ def _recording(
         with reading(operand.file):
             return Recording.open(operand.file), codes.OK
     if operand.revision:
-        from workbench.cli.revisions import NoRevision, at_revision
+        from workbench.cli.revisions import at_revision
 
-        try:
-            file = stack.enter_context(at_revision(operand.file, operand.revision))
-        except NoRevision as error:
-            raise click.UsageError(str(error)) from error
+        file = stack.enter_context(at_revision(operand.file, operand.revision))
         settings = msgspec.structs.replace(settings, file=str(file))
     recording = Recording()
     end = record(settings, None, recording, quiet=bool(ctx.params["quiet"]), python=operand.python)
