@@ -105,8 +105,5 @@ def dtype_of(index: Index, one: CompiledStep | EagerOperation) -> str:
     if isinstance(one, EagerOperation):
         values = [value.dtype for value in (*one.outputs, *one.inputs)]
     else:
-        kernel = index.kernel_of(one)
-        nodes = index.nodes(kernel.graph) if kernel else {}
-        named = [nodes[name] for name in kernel.origins if name in nodes] if kernel else []
-        values = [node.value.dtype for node in reversed(named) if node.value]
+        values = [node.value.dtype for node in reversed(index.nodes_of(one)) if node.value]
     return next((dtype for dtype in values if "float" in dtype), "")
