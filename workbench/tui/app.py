@@ -30,9 +30,9 @@ from viewers.teaching.predict import QUESTIONS
 from workbench.cli import codes
 from workbench.tui.again import Word
 from workbench.tui.bench import Bench
-from workbench.tui.feed import Feed, FileFeed
+from workbench.tui.feed import FileFeed
 from workbench.tui.glyphs import Ascii, needed
-from workbench.tui.live_feed import LiveFeed, Starts
+from workbench.tui.live_feed import Feed, LiveFeed, Starts
 
 LOOK_SECONDS = 2.0
 """How often to look whether the terminal is still there."""
@@ -187,7 +187,6 @@ def hung_up() -> bool:
 
 def run(
     path: Path,
-    theme: ThemeName | None = None,
     predict: bool = False,
     questions: int = QUESTIONS,
     ascii_only: bool = False,
@@ -214,8 +213,7 @@ def run(
     return _run(
         Workbench(
             path,
-            theme,
-            predict,
+            predict=predict,
             questions=questions,
             ascii_only=ascii_only or _ascii_terminal(),
             word=word,

@@ -30,9 +30,8 @@ from workbench.tui.deciding import Deciding
 from workbench.tui.driving import Driving
 from workbench.tui.edge import Edge, Lines
 from workbench.tui.entry import Entry
-from workbench.tui.feed import Feed
 from workbench.tui.layouts import Layouts
-from workbench.tui.live_feed import LiveFeed
+from workbench.tui.live_feed import Feed, LiveFeed
 from workbench.tui.messages import Delivered, Moved, Opened, Unreadable
 from workbench.tui.moving import Moving
 from workbench.tui.notes import Noting
