@@ -214,8 +214,7 @@ class Bench(Screen[None]):
         shape = width < 100, width >= 180, layouts.turned, layouts.zoomed, self.view.presenting
         wanted = (name, arrangement, cells, *shape, roomy)
         if wanted != self._shown:
-            pane = self.focus_pane()
-            kept = pane.pane if pane and self._shown[:1] == (name,) else ""
+            kept = self.focus_name if self._shown[:1] == (name,) else ""
             self._shown = wanted
             self.spine.display = cells > 0
             self.spine.styles.width = cells
@@ -291,6 +290,18 @@ class Bench(Screen[None]):
 
     def focus_pane(self) -> PaneView | None:
         return self.focused if isinstance(self.focused, PaneView) else None
+
+    @property
+    def focus_name(self) -> str:
+        """The pane in focus; "" for none."""
+        pane = self.focus_pane()
+        return pane.pane if pane is not None else ""
+
+    @property
+    def focus_row(self) -> Row:
+        """The row under its cursor; an empty one if there is none."""
+        pane = self.focus_pane()
+        return pane.row if pane is not None else Row()
 
     def focus_on(self, *names: str) -> None:
         """Focus the first of these panes that is on the screen, else the first pane."""
@@ -408,8 +419,7 @@ class Bench(Screen[None]):
             self.navigator.back()
             self.reading.show_facts()
         else:
-            pane = self.focus_pane()
-            self.navigator.go(arrangement, pane.pane if pane else "")
+            self.navigator.go(arrangement, self.focus_name)
         await self.rebuild()
 
     async def on_edge_clicked(self, message: Edge.Clicked) -> None:

@@ -12,7 +12,6 @@ from compiler.control.commands import Answer, Breakpoint, Rerun
 from compiler.decision import Decision
 from compiler.trace.records import AnyRecord, Settings, Warned
 from viewers.panes import decision_bar
-from viewers.panes.rows import Row
 from viewers.plain import plain
 from viewers.summary.decided import as_decision, choice_of
 from workbench.tui.commands import command
@@ -177,9 +176,8 @@ class Deciding(Controller):
     def _answered_here(self) -> tuple[Decision, str] | None:
         """The decision at the playhead or under the cursor, with its choice."""
         view = self.view
-        pane = self.desk.focus_pane()
-        row = pane.row if pane is not None else Row()
         asked = view.asked
-        ids = (asked.id if asked is not None else "", row.decision_shown, view.pair)
+        shown = self.desk.focus_row.decision_shown
+        ids = (asked.id if asked is not None else "", shown, view.pair)
         found = (choice_of(self.view.recording, id) for id in ids if id)
         return next((one for one in found if one is not None), None)

@@ -184,8 +184,7 @@ class Driving(Controller):
 
     @command("Run to the cursor", "r")
     async def to_cursor(self) -> None:
-        pane = self.desk.focus_pane()
-        until = of_row(self.view, pane.row, 0) if pane is not None else None
+        until = of_row(self.view, self.desk.focus_row, 0)
         if until is None:
             self.desk.say("no line, node or decision is under the cursor")
         else:

@@ -63,9 +63,9 @@ class Layouts(Controller):
     @command("Turn the layout: columns or rows", "vertical_line", shown="|")
     async def layout(self) -> None:
         self.turned = not self.turned
-        pane = self.desk.focus_pane()
+        focus = self.desk.focus_name
         await self.desk.rebuild()
-        self.desk.focus_on(pane.pane if pane else "")
+        self.desk.focus_on(focus)
 
     def _share(self, by: int) -> None:
         pane = self.desk.focus_pane()

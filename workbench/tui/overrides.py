@@ -47,8 +47,7 @@ class Overrides(Controller):
     @command("Delete this breakpoint or override", "D", "delete")
     def delete(self) -> None:
         """Delete the entry under the cursor."""
-        pane = self.desk.focus_pane()
-        match pane.row.at if pane is not None else None:
+        match self.desk.focus_row.at:
             case ToBreakpoint(number):
                 self.breaking.remove(number)
             case ToOverride(id):

@@ -34,10 +34,6 @@ class Turning(Controller):
     reading: FeedReader
     comparing: Comparing
 
-    def _focus(self) -> str:
-        pane = self.desk.focus_pane()
-        return pane.pane if pane else ""
-
     def _update(self, follows: Callable[[str], bool]) -> None:
         """Refill panes; those for which `follows` is true go to their start."""
         view = self.view
@@ -46,7 +42,7 @@ class Turning(Controller):
         self.desk.refresh_all()
 
     def _kind(self, by: int) -> None:
-        note = self.desk.navigator.step(by, self._focus())
+        note = self.desk.navigator.step(by, self.desk.focus_name)
         self._update(FOLLOWS.__contains__)
         self.desk.say(note)
 
@@ -58,7 +54,7 @@ class Turning(Controller):
     )
 
     def _language(self, by: int) -> None:
-        focus, view = self._focus(), self.view
+        focus, view = self.desk.focus_name, self.view
         if not self.desk.navigator.language(by, focus):
             only = "one graph" if focus == "graph" else "code in one language"
             self.desk.say(f"this recording has {only} here")
@@ -112,7 +108,7 @@ class Turning(Controller):
         if view.driven and view.derived.profile is None and navigator.arrangement in PROFILES:
             self.comparing.profile_again()
             return
-        navigator.go("profile", self._focus())
+        navigator.go("profile", self.desk.focus_name)
         await self.desk.rebuild()
 
     @command("Turn to the other engine or the next run", "T")
@@ -145,10 +141,10 @@ class Turning(Controller):
 
     @command("Copy this row or its fix", "y")
     def copy(self) -> None:
-        pane = self.desk.focus_pane()
-        if pane is None or not pane.row.key:
+        row = self.desk.focus_row
+        if not row.key:
             return
-        words = pane.row.copies or pane.row.text.strip()
+        words = row.copies or row.text.strip()
         self.desk.app.copy_to_clipboard(words)
         shown = words.splitlines()[0] if words else ""
         self.desk.say(f"copied  {shown[:60]}")
