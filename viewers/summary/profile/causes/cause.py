@@ -75,7 +75,8 @@ class Cause:
 
     @property
     def lost(self) -> bool:
-        """Whether it is a break that leaves a function to Python, whose cost no clock shows."""
+        """Whether time was lost, or right results; or a break leaves a function to Python, whose
+        cost no clock shows."""
         return self.seconds > 0 or self.kind in ("precision", "break")
 
 
