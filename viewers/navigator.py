@@ -87,7 +87,8 @@ class Navigator:
         elif arrangement == "differences":
             self.light_effect()
         elif arrangement == "ranks" and self.view.several is not None:
-            place = self.view.several.place
+            found = self.view.several.divergence
+            place = found.place if found is not None else None
             self.select(refs.source(place.file, place.line) if place is not None else "")
 
     def stop(self, focus: str) -> None:

@@ -41,7 +41,7 @@ from viewers.timeline import Track
 if TYPE_CHECKING:
     from viewers.kit.spans import Role
     from viewers.panes.profiled import Table
-    from viewers.several import Several
+    from viewers.text.processes import Several
 
 KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
 LANGUAGES: dict[KernelLanguage, str] = {

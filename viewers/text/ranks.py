@@ -20,7 +20,9 @@ SHORT = 0.1
 
 
 def ranks_lines(members: Sequence[RankMember], names: FileNames, width: int) -> list[TextLine]:
-    """For at least two ranks: the first difference, then the times."""
+    """The first difference, then the times; none of a single rank."""
+    if len(members) < 2:
+        return []
     found = first_divergence(members)
     lines = divergence_lines(found, names, width) if found is not None else []
     times = times_lines(members)

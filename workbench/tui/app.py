@@ -25,8 +25,8 @@ from viewers.panes.view import Derived
 from viewers.plain import plain
 from viewers.reader import whole
 from viewers.recording import Recording
-from viewers.several import Several
 from viewers.teaching.predict import QUESTIONS
+from viewers.text.processes import Several
 from workbench.cli import codes
 from workbench.tui.again import Word
 from workbench.tui.bench import Bench
@@ -137,7 +137,7 @@ class Workbench(App[None]):
         the logs that were not decoded: what it does differently from the usual one."""
         if self.several is None:
             return
-        groups, unread = self.several.told.groups, self.several.unread
+        groups, unread = self.several.groups, self.several.unread
         usual = self.several.usual
         file = groups[number][0].file if number < len(groups) else unread[number - len(groups)].file
         against = self._usual if file != usual.file else None
