@@ -163,17 +163,15 @@ def _other(one: MeasuredDifference) -> Row:
 
 def _bars(measured: MeasuredDifference, subject: str, width: int) -> list[Row]:
     """Both times to scale."""
-    record = measured.record
-    assert record.before is not None
-    assert record.after is not None
+    before, after = measured.both
     unit = measured.unit
-    most = max(record.before.median, record.after.median)
+    most = max(before.median, after.median)
     room = max(8, min(64, width - NAME - FIGURES - 8))
     role: Role = {"faster": "good", "slower": "bad"}.get(measured.outcome, "bar")  # type: ignore[assignment]
     name = subject if len(subject) < NAME else "run"
     return [
-        _bar("base", record.before, most, room, unit, "bar"),
-        _bar(name, record.after, most, room, unit, role),
+        _bar("base", before, most, room, unit, "bar"),
+        _bar(name, after, most, room, unit, role),
     ]
 
 
