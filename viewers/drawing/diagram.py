@@ -11,7 +11,7 @@ from compiler.trace.records import Graph
 from compiler.trace.refs import Ref
 from viewers.collected import grouped
 from viewers.drawing.folds import DrawnFold
-from viewers.drawing.layers import Edge
+from viewers.drawing.layers import Edge, targets_of
 from viewers.words import plural
 
 BlockKind = Literal["input", "weight", "group", "call", "op", "module"]
@@ -71,18 +71,12 @@ class Diagram:
     @cached_property
     def readers(self) -> list[list[int]]:
         """Block -> the blocks that read it."""
-        found: list[list[int]] = [[] for _ in self.blocks]
-        for first, second in self.edges:
-            found[first].append(second)
-        return found
+        return targets_of(len(self.blocks), self.edges)
 
     @cached_property
     def sources(self) -> list[list[int]]:
         """Block -> the blocks that it reads."""
-        found: list[list[int]] = [[] for _ in self.blocks]
-        for first, second in self.edges:
-            found[second].append(first)
-        return found
+        return targets_of(len(self.blocks), (edge[::-1] for edge in self.edges))
 
     def ref(self, number: int) -> Ref:
         """What selecting a block selects: its kernel, its node, or the last node in it."""
