@@ -1,0 +1,60 @@
+"""The findings of a report, in the lines that it has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from viewers.kit.cells import cut
+from viewers.kit.lines import BLANK, TextLine, fitted, line
+from viewers.places import FileNames
+from viewers.plain import plain
+from viewers.summary.findings import Finding
+from viewers.tables.findings import finding_lines, role_of
+from viewers.words import plural
+
+
+def findings_lines(
+    findings: Sequence[Finding], names: FileNames, width: int, room: int
+) -> list[TextLine]:
+    """The findings in at most `room` lines: the costliest in full, as many as fit, the others on
+    one line each, then a count of the rest."""
+    costs = [_cost(finding) for finding in findings]
+    column = 3 + max([8, *map(len, costs)]) + 2
+    full = [
+        finding_lines(finding, names, width, cost, column)
+        for finding, cost in zip(findings, costs, strict=True)
+    ]
+    sizes = [len(fitted(lines, width)) for lines in full]
+    whole = len(full)
+    while whole > 1 and sum(sizes[:whole]) + len(full) - whole > room:
+        whole -= 1
+    lines = [one for lines in full[:whole] for one in lines]
+    left = max(1, room - sum(sizes[:whole]))
+    rest = findings[whole:]
+    shown = rest if len(rest) <= left else rest[: left - 1]
+    for finding, cost in zip(shown, costs[whole:], strict=False):
+        lines.append(_short(finding, names, cost, column, width))
+    if len(shown) < len(rest):
+        more = rest[len(shown) :]
+        sections = dict.fromkeys(
+            "recompiles" if one.kind == "recompile" else "breaks" for one in more
+        )
+        text = f"…  {plural(len(more), 'more finding')}: --show {','.join(sections)}"
+        lines.append(line((text, "dim")))
+    return [BLANK, *lines] if lines else []
+
+
+def _short(finding: Finding, names: FileNames, cost: str, column: int, width: int) -> TextLine:
+    """One line: cost, title, place. A long title is cut, the place is not."""
+    place = finding.place
+    where = f"  {names.place(place.file, place.line)}" if place else ""
+    head = (finding.glyph + "  " + cost).ljust(column)
+    title = cut(plain(finding.title), max(8, width - column - cell_len(where)))
+    return line((head, role_of(finding)), title, (where, "dim"), fixed=True)
+
+
+def _cost(finding: Finding) -> str:
+    """Pad a cost: seconds are right-aligned, words left-aligned."""
+    return finding.cost.rjust(6) if finding.cost[:1].isdigit() else finding.cost
