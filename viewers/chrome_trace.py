@@ -33,8 +33,8 @@ CHROME = OutputKind(
 def chrome_trace(recording: Recording) -> dict[str, Any]:
     """The object of a JSON trace, as `json_text` writes it on one line. No events if no call was
     profiled."""
-    start = recording.start
-    names = FileNames.for_settings(start.settings if start else None)
+    settings = recording.settings
+    names = FileNames.for_settings(settings)
     events: list[Event] = []
     process = 0
     for one in profiles_of(recording):
@@ -47,7 +47,7 @@ def chrome_trace(recording: Recording) -> dict[str, Any]:
         "displayTimeUnit": "ns",
         "traceEvents": events,
         "otherData": {
-            "file": plain(start.settings.file) if start else "",
+            "file": plain(settings.file) if settings else "",
             "torch": machine.torch if machine else "",
         },
     }

@@ -7,8 +7,9 @@ from typing import Literal
 from msgspec import structs
 
 from viewers.json_item import JsonItem, placed
-from viewers.summary.differences import Alignment, Difference, Effect
-from viewers.summary.differences.effects import EffectKind, EffectTone
+from viewers.summary.differences import Difference
+from viewers.summary.differences.alignment import Alignment
+from viewers.summary.differences.effects import Effect, EffectKind, EffectTone
 from viewers.summary.differences.measured import MeasuredDifference, MeasuredOutcome
 
 VERSION = 1

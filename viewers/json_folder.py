@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from viewers.json_item import JsonItem, placed
 from viewers.json_report import Report, report
-from viewers.summary.ranks import Divergence, Kind, first_divergence
-from viewers.text.processes import Process, Unread, program_of, ranks_of
+from viewers.summary.ranks.divergence import Divergence
+from viewers.summary.ranks.events import Kind
+from viewers.text.processes import Several, program_of
 
 VERSION = 1
 
@@ -85,11 +84,10 @@ class FolderReport(JsonItem):
     several."""
 
 
-def folder_report(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> FolderReport:
-    """`unread`: logs of the same folder that were not decoded."""
+def folder_report(several: Several) -> FolderReport:
     items = []
     first: dict[int, str] = {}
-    for one in processes:
+    for one in several.processes:
         same = first.get(id(one.recording), "")
         first.setdefault(id(one.recording), one.name)
         start = one.recording.start
@@ -117,10 +115,9 @@ def folder_report(processes: Sequence[Process], unread: Sequence[Unread] = ()) -
             compile_seconds=log.glance.seconds,
             report=None,
         )
-        for log in unread
+        for log in several.unread
     ]
-    ranks = ranks_of(processes, unread)
-    found = first_divergence(ranks) if len(ranks) > 1 else None
+    found = several.divergence
     difference = _difference(found) if found is not None else None
     return FolderReport(version=VERSION, processes=items, first_difference=difference)
 

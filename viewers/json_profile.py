@@ -12,8 +12,11 @@ from msgspec import field
 from compiler.trace.records import CompiledStep, EagerOperation, KernelNests, ModeRow, Trial
 from viewers.json_item import JsonItem, placed
 from viewers.recording import Recording
-from viewers.summary.profile import Cause, Profile, RowStanding, profiles_of, work_of
+from viewers.summary.profile import Profile, profiles_of
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.rows import RowStanding
 from viewers.summary.profile.where import where
+from viewers.summary.profile.work import work_of
 
 
 class TimedItem(JsonItem):

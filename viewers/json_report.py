@@ -21,9 +21,10 @@ from viewers.json_profile import (
     trial_items,
 )
 from viewers.recording import Recording
-from viewers.summary import BreakSite, KernelRow, Summary, summarise
-from viewers.summary.breaks import ordered_advice
+from viewers.summary import Summary, summarise
+from viewers.summary.breaks import BreakSite, ordered_advice
 from viewers.summary.engines import compare
+from viewers.summary.kernels import KernelRow
 from viewers.summary.recompiles import RecompiledFrame
 
 VERSION = 1

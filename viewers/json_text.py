@@ -1,7 +1,7 @@
 """The only encoder of the JSON that tcw prints or writes: safe to view, and equal when parsed.
 
 Characters that `viewers.plain` makes visible in text (controls, bidirectional overrides, zero-width
-characters, spaces of other widths) is written as `\\u202e`.
+characters, spaces of other widths) are escaped, as `\\u202e`.
 """
 
 from __future__ import annotations

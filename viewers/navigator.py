@@ -32,7 +32,8 @@ from viewers.panes.targets import (
     ToView,
 )
 from viewers.panes.view import Derived, KernelLanguage, View, variant_of
-from viewers.summary import BreakSite, RecompileCause
+from viewers.summary.breaks import BreakSite
+from viewers.summary.recompiles import RecompileCause
 
 KINDS = ("src", "fx", "ir", "k")
 BREAK_SOURCE = ("break", "source-break")
@@ -86,7 +87,8 @@ class Navigator:
         elif arrangement == "differences":
             self.light_effect()
         elif arrangement == "ranks" and self.view.several is not None:
-            place = self.view.several.place
+            found = self.view.several.divergence
+            place = found.place if found is not None else None
             self.select(refs.source(place.file, place.line) if place is not None else "")
 
     def stop(self, focus: str) -> None:
@@ -350,15 +352,14 @@ class Navigator:
         Returns its position among all."""
         view, summary = self.view, self.view.summary
         if self.arrangement == "break" and summary.breaks:
-            count = len(summary.breaks)
-            before, view.site = view.site, (view.site + by) % count
+            view.site, words = _turned("graph break", view.site, by, len(summary.breaks))
             self._show_site()
-            return _which("graph break", view.site, before, by, count)
+            return words
         if self.arrangement == "recompiles" and summary.recompiles:
             count = len(summary.recompiles)
-            before, view.cause = view.cause, (view.cause + by) % count
+            view.cause, words = _turned("cause of recompiling", view.cause, by, count)
             self.show_finding("recompiles", focus)
-            return _which("cause of recompiling", view.cause, before, by, count)
+            return words
         if self.arrangement == "differences":
             return self._step_effect(by)
         if self.arrangement == "profile":
@@ -369,19 +370,18 @@ class Navigator:
             pairs = fusion.pairs_of(view)
             chosen = fusion.chosen_pair(view)
             if chosen is not None:
-                after = _next(pairs, chosen, by)
-                view.pair = after.id
+                index, words = _turned("pair", pairs.index(chosen), by, len(pairs))
+                view.pair = pairs[index].id
                 self.light_pair()
-                places = pairs.index(after), pairs.index(chosen)
-                return _which("pair", *places, by, len(pairs))
+                return words
         elif self.arrangement == "source" or focus == "kernel":
             return self._step_kernel(by)
         else:
             ids = list(view.derived.pieces)
             if view.compile_id in ids:
-                place = ids.index(view.compile_id)
-                self.compile(_next(ids, view.compile_id, by))
-                return _which("compile", ids.index(view.compile_id), place, by, len(ids))
+                index, words = _turned("compile", ids.index(view.compile_id), by, len(ids))
+                self.compile(ids[index])
+                return words
         return "there is no other here"
 
     def _step_effect(self, by: int) -> str:
@@ -389,10 +389,9 @@ class Navigator:
         difference = what_if.difference_of(view)
         if difference is None or not difference.effects:
             return "nothing differs"
-        count = len(difference.effects)
-        before, view.effect = view.effect, (view.effect + by) % count
+        view.effect, words = _turned("difference", view.effect, by, len(difference.effects))
         self.light_effect()
-        return _which("difference", view.effect, before, by, count)
+        return words
 
     def _step_phase(self, by: int) -> str:
         """To the regions of the next phase of a training call, and of all."""
@@ -409,11 +408,10 @@ class Navigator:
         table, row = profiled.table_of(self.view), profiled.chosen(self.view)
         if table is None or row is None or row not in table.rows:
             return "there is no other here"
-        after = _next(table.rows, row, by)
-        self.view.region = after.key
+        index, words = _turned("region", table.rows.index(row), by, len(table.rows))
+        self.view.region = table.rows[index].key
         self.light_region()
-        places = table.rows.index(after), table.rows.index(row)
-        return _which("region", *places, by, len(table.rows))
+        return words
 
     def _step_kernel(self, by: int) -> str:
         """To the next kernel of the graph that is shown."""
@@ -423,14 +421,11 @@ class Navigator:
         name = base_graph(graph.id) if graph else view.compile_id
         if shown is None or not kernels:
             return f"no kernel of {name} to step to"
-        if shown not in kernels:
-            after = kernels[0] if by > 0 else kernels[-1]
-            self._kernel(after.id)
-            return _which(f"kernel of {name}", kernels.index(after), -1, by, len(kernels))
-        after = _next(kernels, shown, by)
-        self._kernel(after.id)
-        places = kernels.index(after), kernels.index(shown)
-        return _which(f"kernel of {name}", *places, by, len(kernels))
+        outside = -1 if by > 0 else len(kernels)
+        before = kernels.index(shown) if shown in kernels else outside
+        index, words = _turned(f"kernel of {name}", before, by, len(kernels))
+        self._kernel(kernels[index].id)
+        return words
 
     def language(self, by: int, focus: str) -> bool:
         """`( )`: the next language of the kernel; with the graph in focus, the next graph.
@@ -487,13 +482,15 @@ class Navigator:
         return "triton" if "triton" in languages and (wanted or "cpp" not in languages) else "cpp"
 
 
-def _which(noun: str, index: int, before: int, by: int, count: int) -> str:
-    """`kernel of 0/0/forward 3 of 9`; says so if it wrapped around."""
+def _turned(noun: str, before: int, by: int, count: int) -> tuple[int, str]:
+    """The index after `before`, and its words: `kernel of 0/0/forward 3 of 9`, which say so if it
+    wrapped around."""
+    index = (before + by) % count
     if count == 1:
-        return f"the only {noun}"
-    around = before >= 0 and (index < before if by > 0 else index > before)
+        return index, f"the only {noun}"
+    around = index < before if by > 0 else index > before
     first, last = ("past the last, to the first: ", "past the first, to the last: ")
-    return f"{(first if by > 0 else last) if around else ''}{noun} {index + 1} of {count}"
+    return index, f"{(first if by > 0 else last) if around else ''}{noun} {index + 1} of {count}"
 
 
 def _next(items: Sequence[T], item: T, by: int) -> T:

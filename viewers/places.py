@@ -9,6 +9,7 @@ from pathlib import PurePath
 from rich.cells import cell_len
 
 from compiler.trace.records import Settings
+from viewers.collected import grouped
 from viewers.kit.cells import keep_end
 from viewers.plain import plain
 from viewers.words import numbers_text
@@ -41,10 +42,8 @@ class FileNames:
 
     def lines(self, places: Iterable[tuple[str, int]]) -> str:
         """`block.py:17–20, 22`; several files one after the other."""
-        files: dict[str, list[int]] = {}
-        for file, number in places:
-            files.setdefault(file, []).append(number)
-        return "; ".join(f"{self.short(file)}:{numbers_text(of)}" for file, of in files.items())
+        files = grouped(places).items()
+        return "; ".join(f"{self.short(file)}:{numbers_text(of)}" for file, of in files)
 
     def few(self, places: Sequence[tuple[str, int]], main: str, room: int) -> str:
         """`17–20`, in at most `room` cells: with its file's last name if that is not `main`, and `

@@ -80,7 +80,7 @@ def _as_of(record: AnyRecord, settings: Settings | None, engine: str = "") -> An
     return structs.replace(record, settings=settings)
 
 
-def _lines(source: str) -> list[str]:
+def lines_of(source: str) -> list[str]:
     """Lines as Python counts them: a form feed or a Unicode line separator does not end one."""
     lines = re.split(r"\r\n|\r|\n", source)
     return lines if lines[-1] else lines[:-1]
@@ -150,7 +150,7 @@ class Recording:
             if isinstance(record, Text):
                 self._texts[record.hash] = record.body
             elif isinstance(record, Source):
-                self._sources[record.file] = _lines(self.text(record.text))
+                self._sources[record.file] = lines_of(self.text(record.text))
             elif isinstance(record, Graph):
                 self.graphs[record.id] = record
             elif isinstance(record, Kernel):
@@ -256,11 +256,6 @@ class Recording:
         """The text with this hash; "" if the trace lost it."""
         return self._texts.get(key, "")
 
-    @staticmethod
-    def lines_of(source: str) -> list[str]:
-        """The lines of a file's text, as `source` has them."""
-        return _lines(source)
-
     def source(self, file: str) -> list[str]:
         """The lines of a source file in the trace; empty if it has none."""
         return self._sources.get(file, [])
@@ -279,6 +274,17 @@ class Recording:
         """The first one; a later one comes from a worker that was restarted for a run."""
         found = self.all(Start)
         return found[0] if found else None
+
+    @property
+    def settings(self) -> Settings | None:
+        """Those of the start; None before it."""
+        return self.start.settings if self.start else None
+
+    @property
+    def run_settings(self) -> Settings | None:
+        """Those of the last run; where the compile was not driven, those of the start."""
+        run = self.last(Run)
+        return run.settings if run else self.settings
 
     @property
     def environment(self) -> Environment | None:

@@ -22,9 +22,12 @@ import msgspec
 from compiler.trace.records import AnyRecord, Kernel, Settings, Status
 from compiler.trace.writer import TraceWriter
 from viewers.recording import Recording
-from viewers.summary import BreakSite, Finding, RecompileCause, Summary, summarise
+from viewers.summary import Summary, summarise
+from viewers.summary.breaks import BreakSite
 from viewers.summary.facts import Value, facts, real_kernels
+from viewers.summary.findings import Finding
 from viewers.summary.fused import fused
+from viewers.summary.recompiles import RecompileCause
 
 
 class Recorded:

@@ -17,8 +17,8 @@ from tests.cpu.command_line import ROOT, Done
 from tests.cpu.test_run import recordings, run, started
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary.ranks import Divergence, RankMember, first_divergence
 from viewers.summary.ranks.collectives import operation_name
+from viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence
 from viewers.text.lines import to_text
 from viewers.text.ranks import ranks_lines
 

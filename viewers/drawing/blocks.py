@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
@@ -12,7 +12,7 @@ from compiler.trace.records import FusionGroups, Graph, Kernel, Node
 from viewers.drawing.diagram import Block, BlockKind, Diagram
 from viewers.drawing.folds import DrawnFold, FoldOf, drawn_folds
 from viewers.drawing.inputs import input_name, is_weight
-from viewers.drawing.layers import Edge
+from viewers.drawing.layers import Edge, targets_of
 from viewers.drawing.modules import MOST, runs_of
 from viewers.labels import is_view, short_label, short_target
 from viewers.panes.view import View
@@ -364,14 +364,11 @@ def _operations(nodes: Iterable[Node], most: int) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _topological(count: int, edges: Iterable[Edge], first: Sequence[int]) -> list[int] | None:
+def _topological(count: int, edges: Collection[Edge], first: Sequence[int]) -> list[int] | None:
     """An order in which every edge leads forward, in the graph's own order if possible; None if the
     edges form a cycle."""
-    follows: list[list[int]] = [[] for _ in range(count)]
-    waits = [0] * count
-    for source, reader in edges:
-        follows[source].append(reader)
-        waits[reader] += 1
+    follows = targets_of(count, edges)
+    waits = Counter(reader for _, reader in edges)
     ready = [(first[n], n) for n in range(count) if not waits[n]]
     heapify(ready)
     order: list[int] = []

@@ -9,8 +9,9 @@ from typing import Literal
 from compiler.trace import refs
 from compiler.trace.records import Graph
 from compiler.trace.refs import Ref
+from viewers.collected import grouped
 from viewers.drawing.folds import DrawnFold
-from viewers.drawing.layers import Edge
+from viewers.drawing.layers import Edge, targets_of
 from viewers.words import plural
 
 BlockKind = Literal["input", "weight", "group", "call", "op", "module"]
@@ -59,36 +60,23 @@ class Diagram:
 
     @cached_property
     def of_kernel(self) -> dict[str, list[int]]:
-        found: dict[str, list[int]] = {}
-        for number, block in enumerate(self.blocks):
-            if block.kernel:
-                found.setdefault(block.kernel, []).append(number)
-        return found
+        return grouped((one.kernel, at) for at, one in enumerate(self.blocks) if one.kernel)
 
     @cached_property
     def users(self) -> dict[str, list[int]]:
         """Name of a node -> the nodes that read it."""
-        found: dict[str, list[int]] = {}
-        for index, node in enumerate(self.graph.nodes):
-            for name in node.inputs:
-                found.setdefault(name, []).append(index)
-        return found
+        nodes = enumerate(self.graph.nodes)
+        return grouped((name, index) for index, node in nodes for name in node.inputs)
 
     @cached_property
     def readers(self) -> list[list[int]]:
         """Block -> the blocks that read it."""
-        found: list[list[int]] = [[] for _ in self.blocks]
-        for first, second in self.edges:
-            found[first].append(second)
-        return found
+        return targets_of(len(self.blocks), self.edges)
 
     @cached_property
     def sources(self) -> list[list[int]]:
         """Block -> the blocks that it reads."""
-        found: list[list[int]] = [[] for _ in self.blocks]
-        for first, second in self.edges:
-            found[second].append(first)
-        return found
+        return targets_of(len(self.blocks), (edge[::-1] for edge in self.edges))
 
     def ref(self, number: int) -> Ref:
         """What selecting a block selects: its kernel, its node, or the last node in it."""

@@ -9,9 +9,11 @@ that are too long for that are left out of the layout and named in their blocks 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+
+from viewers.collected import grouped
 
 Edge = tuple[int, int]
 
@@ -46,22 +48,27 @@ class Layered:
         return len(self.layer) - len(self.source)
 
 
+def targets_of(count: int, edges: Iterable[Edge]) -> list[list[int]]:
+    """Node -> the nodes that its edges lead to."""
+    found: list[list[int]] = [[] for _ in range(count)]
+    for first, second in edges:
+        found[first].append(second)
+    return found
+
+
 def layers_of(count: int, edges: Sequence[Edge]) -> list[int]:
     """The layer of each node: one below the lowest that it reads. A node that reads nothing stands
     just above its first reader."""
     layer = [0] * count
-    readers: list[list[int]] = [[] for _ in range(count)]
-    reads = [False] * count
-    for first, second in edges:
-        readers[first].append(second)
-        reads[second] = True
+    readers = targets_of(count, edges)
+    reading = {second for _, second in edges}
     for node in range(count):
         after = layer[node] + 1
         for reader in readers[node]:
             if layer[reader] < after:
                 layer[reader] = after
     for node in range(count):
-        if not reads[node] and readers[node]:
+        if node not in reading and readers[node]:
             layer[node] = min(layer[reader] for reader in readers[node]) - 1
     return layer
 
@@ -73,10 +80,7 @@ def layered(count: int, edges: Sequence[Edge]) -> Layered:
     far = [edge for edge in edges if layer[edge[1]] - layer[edge[0]] > longest]
     below: list[list[int]] = [[] for _ in range(count)]
     source: list[int] = []
-    targets: dict[int, list[int]] = {}
-    for first, second in edges:
-        if layer[second] - layer[first] <= longest:
-            targets.setdefault(first, []).append(second)
+    targets = grouped(edge for edge in edges if layer[edge[1]] - layer[edge[0]] <= longest)
     for first, seconds in targets.items():
         seconds.sort(key=lambda node: (layer[node], node))
         at, here = first, layer[first]
@@ -90,10 +94,8 @@ def layered(count: int, edges: Sequence[Edge]) -> Layered:
                 below[at].append(dummy)
                 at = dummy
             below[at].append(second)
-    above: list[list[int]] = [[] for _ in layer]
-    for upper, lowers in enumerate(below):
-        for lower in lowers:
-            above[lower].append(upper)
+    upwards = ((lower, upper) for upper, lowers in enumerate(below) for lower in lowers)
+    above = targets_of(len(layer), upwards)
     rows = _ordered(_first_rows(layer), above, below)
     return Layered(layer, source, below, above, rows, far)
 

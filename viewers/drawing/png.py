@@ -9,10 +9,10 @@ from PIL import Image, ImageDraw, ImageFont
 from rich.cells import cell_len
 
 from viewers.drawing.diagram import Diagram
-from viewers.drawing.layout import Down, DrawnBlocks
+from viewers.drawing.layout import DrawnBlocks
+from viewers.drawing.svg import CELL_HEIGHT, CELL_WIDTH, MARGIN, ends_of, pixels_of
 from viewers.kit.colours import LIGHT, fill_of
 
-CELL_WIDTH, CELL_HEIGHT, MARGIN = 9, 18, 18
 FACES = ("DejaVuSansMono.ttf", "LiberationMono-Regular.ttf", "Menlo.ttc", "consola.ttf")
 PIXELS = 64_000_000
 """Maximum number of pixels of a picture: 256 MB while it is drawn."""
@@ -24,23 +24,14 @@ class PictureTooLarge(Exception):
 
 def png(drawn: Diagram, layout: DrawnBlocks, words: Sequence[Sequence[str]]) -> bytes:
     """The drawing; `words` are the lines of each block, plain. Raises `PictureTooLarge`."""
-    width = layout.width * CELL_WIDTH + 2 * MARGIN
-    height = layout.height * CELL_HEIGHT + 2 * MARGIN
+    width, height = pixels_of(layout)
     if width * height > PIXELS:
         raise PictureTooLarge(f"{width:,} × {height:,} pixels")
     image = Image.new("RGB", (width, height), LIGHT["background"])
     pen = ImageDraw.Draw(image)
     face = _face()
     for line in layout.lines():
-        if isinstance(line, Down):
-            x = MARGIN + line.x * CELL_WIDTH + CELL_WIDTH // 2
-            half = CELL_HEIGHT // 2
-            ends = (x, MARGIN + line.top * half, x, MARGIN + line.bottom * half)
-        else:
-            y = MARGIN + line.y * CELL_HEIGHT + CELL_HEIGHT // 2
-            middle = MARGIN + CELL_WIDTH // 2
-            ends = (middle + line.left * CELL_WIDTH, y, middle + line.right * CELL_WIDTH, y)
-        pen.line(ends, fill=LIGHT["dim"])
+        pen.line(ends_of(line), fill=LIGHT["dim"])
     for number, box in enumerate(layout.boxes):
         x, y = MARGIN + box.x * CELL_WIDTH, MARGIN + box.y * CELL_HEIGHT
         corner = (x + box.width * CELL_WIDTH - 1, y + box.height * CELL_HEIGHT - 1)

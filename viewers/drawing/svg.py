@@ -25,8 +25,7 @@ def svg(drawn: Diagram, layout: DrawnBlocks, words: Sequence[Sequence[str]]) -> 
     ground, edge, ink, quiet = (
         LIGHT[name] for name in ("background", "dim", "text", "dim-on-fill")
     )
-    width = layout.width * CELL_WIDTH + 2 * MARGIN
-    height = layout.height * CELL_HEIGHT + 2 * MARGIN
+    width, height = pixels_of(layout)
     title = f"{plain(drawn.graph.id)}: {drawn.words}"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -60,15 +59,25 @@ def svg(drawn: Diagram, layout: DrawnBlocks, words: Sequence[Sequence[str]]) -> 
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _line(line: Line) -> str:
+def pixels_of(layout: DrawnBlocks) -> tuple[int, int]:
+    """Width and height."""
+    return layout.width * CELL_WIDTH + 2 * MARGIN, layout.height * CELL_HEIGHT + 2 * MARGIN
+
+
+def ends_of(line: Line) -> tuple[int, int, int, int]:
+    """x and y of both ends, in pixels."""
+    half, middle = CELL_HEIGHT // 2, MARGIN + CELL_WIDTH // 2
     if isinstance(line, Down):
-        x = MARGIN + line.x * CELL_WIDTH + CELL_WIDTH // 2
-        half = CELL_HEIGHT // 2
-        return f'<path d="M{x} {MARGIN + line.top * half}V{MARGIN + line.bottom * half}"/>'
-    y = MARGIN + line.y * CELL_HEIGHT + CELL_HEIGHT // 2
-    left, right = line.left, line.right
-    start = MARGIN + left * CELL_WIDTH + CELL_WIDTH // 2
-    return f'<path d="M{start} {y}h{(right - left) * CELL_WIDTH}"/>'
+        x = middle + line.x * CELL_WIDTH
+        return x, MARGIN + line.top * half, x, MARGIN + line.bottom * half
+    y = MARGIN + line.y * CELL_HEIGHT + half
+    return middle + line.left * CELL_WIDTH, y, middle + line.right * CELL_WIDTH, y
+
+
+def _line(line: Line) -> str:
+    x, y, right, bottom = ends_of(line)
+    way = f"V{bottom}" if isinstance(line, Down) else f"h{right - x}"
+    return f'<path d="M{x} {y}{way}"/>'
 
 
 def _note(drawn: Diagram, number: int) -> str:

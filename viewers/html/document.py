@@ -10,19 +10,20 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from viewers.html import BEGIN
 from viewers.html.pool import ROLES, Distinct, Spans, encoded
 from viewers.html.screens import Panel, PanelPlace, Screen
-from viewers.html.style import style_sheet
 from viewers.html.tour import Tour
+from viewers.kit.theme import THEMES, Theme, Tint
 from viewers.panes.arrangement import ARRANGEMENTS
 from viewers.plain import plain
 
 _ESCAPED = {one: f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"}
+_TINTS: tuple[Tint, ...] = ("", "selected", "exact", "inferred", "title", "added", "removed")
 
 
 def document(tour: Tour, title: str, report: str) -> str:
@@ -55,6 +56,49 @@ def document(tour: Tour, title: str, report: str) -> str:
 </body>
 </html>
 """
+
+
+def style_sheet() -> str:
+    """The whole style sheet."""
+    layout = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
+    colours = (rule for name in ("dark", "light") for rule in _rules(THEMES[name]))
+    return "\n".join([*colours, layout])
+
+
+def _rules(theme: Theme) -> Iterator[str]:
+    at = f'[data-theme="{theme.name}"]'
+    named = (
+        "background",
+        "raised",
+        "rule",
+        "text",
+        "dim",
+        "accent",
+        "selected",
+        "faint",
+        "dim-on-fill",
+    )
+    variables = "".join(f"--{name}:{theme.colours[name]};" for name in named)
+    yield f"{at}{{color-scheme:{theme.name};{variables}}}"
+    for tint in _TINTS:
+        inside = f" .t-{tint}" if tint else ""
+        if tint:
+            ground = theme.base(tint).bgcolor
+            yield f"{at}{inside}{{background:{ground.name if ground else 'none'}}}"
+        for number, role in enumerate(ROLES):
+            style = theme.style(role, tint)
+            rules = []
+            if style.color is not None:
+                rules.append(f"color:{style.color.get_truecolor().hex}")
+            if not tint and style.bgcolor is not None:
+                rules.append(f"background:{style.bgcolor.get_truecolor().hex}")
+            if not tint and style.bold:
+                rules.append("font-weight:bold")
+            plain = theme.style(role)
+            if tint and style.color == plain.color:
+                continue
+            if rules:
+                yield f"{at}{inside} .r{number}{{{';'.join(rules)}}}"
 
 
 def _hash(text: str) -> str:

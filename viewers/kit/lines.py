@@ -7,7 +7,7 @@ All text passes through `plain` on its way in, so no raw text of the user's reac
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -36,6 +36,11 @@ def line(*pieces: str | tuple[str, Role], hang: int = 0, fixed: bool = False) ->
     """A line from texts and (text, role) pairs; each is made plain."""
     spans = (text(piece) if isinstance(piece, str) else text(*piece) for piece in pieces)
     return TextLine(tuple(span for span in spans if span[0]), hang, fixed)
+
+
+def apart(blocks: Iterable[Sequence[TextLine]]) -> list[TextLine]:
+    """The lines of all blocks, a blank line between two blocks."""
+    return [one for block in blocks for one in (BLANK, *block)][1:]
 
 
 def prose(label: str, words: str, indent: int = 0) -> list[TextLine]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from viewers.markdown.effects import effect_items
 from viewers.markdown.report import WIDTH, environment_items
 from viewers.markdown.text import Comment, code, escaped
-from viewers.summary.differences import Difference, Effect, TextDiff
+from viewers.summary.differences import Difference
+from viewers.summary.differences.effects import Effect
+from viewers.summary.differences.lines import TextDiff
 from viewers.summary.differences.words import effect_words
 from viewers.text.diff import MOST, call_lines, figures_lines
 from viewers.text.difference import same_cut, with_code

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewers.markdown.text import code, escaped
-from viewers.summary.differences import Effect
+from viewers.summary.differences.effects import Effect
 from viewers.summary.differences.words import effect_words
 from viewers.words import plural
 

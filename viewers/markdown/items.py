@@ -8,7 +8,7 @@ from typing import Protocol
 from compiler.trace.records import Advice
 from viewers.markdown.text import code, escaped, fenced
 from viewers.places import FileNames
-from viewers.summary import Place
+from viewers.summary.place import Place
 from viewers.tables.places import window
 from viewers.words import plural
 

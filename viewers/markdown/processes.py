@@ -3,14 +3,11 @@ differently, and a report of those that compiled the same."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from viewers.markdown import RUN_MARKER
 from viewers.markdown.effects import effect_items
 from viewers.markdown.report import add_findings, add_sections, environment_items, heading
 from viewers.markdown.text import Comment, escaped
-from viewers.text.header import names_of
-from viewers.text.processes import EFFECTS, REPORTS, Process, Unread, otherwise, ranks_of, told, who
+from viewers.text.processes import EFFECTS, REPORTS, Several, otherwise, who
 from viewers.text.ranks import ranks_lines
 from viewers.words import listed
 
@@ -18,22 +15,18 @@ WIDTH = 300
 """Cells of a line of the text's that becomes an item: it is not cut."""
 
 
-def processes_markdown(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> str:
-    """At least one process, in the order in which they are to be listed; `unread`: logs of the
-    same folder that were not decoded."""
-    found = told(processes, unread)
-    groups = found.groups
+def processes_markdown(several: Several) -> str:
+    groups = several.groups
     headings = [heading(members[0].recording) for members in groups]
     marks = [mark for mark, _ in headings]
     mark = next((one for one in ("❌", "⚠️") if one in marks), "✅")
-    comment = Comment(RUN_MARKER, f"{mark} tcw run: {escaped(found.headline)}")
+    comment = Comment(RUN_MARKER, f"{mark} tcw run: {escaped(several.headline)}")
     head = ("process", "program", "compiled", "ended")
-    rows = [tuple(map(escaped, row)) for row in found.rows]
+    rows = [tuple(map(escaped, row)) for row in several.rows]
     comment.table(head, rows, "processes")
-    if found.unread:
-        comment.add([escaped(found.unread), ""], "logs that were not decoded")
-    ranks = ranks_of(processes, unread)
-    lines = ranks_lines(ranks, names_of(found.first), WIDTH) if len(ranks) > 1 else []
+    if several.unread:
+        comment.add([escaped(several.unread_words), ""], "logs that were not decoded")
+    lines = ranks_lines(several.ranks, several.names, WIDTH)
     items = [f"- {escaped(one.text.strip())}" for one in lines if one.text.strip()]
     if items:
         comment.add(["**ranks**", "", *items, ""], "ranks")

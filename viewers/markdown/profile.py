@@ -15,13 +15,13 @@ from viewers.markdown.text import Comment, code, escaped
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import summarise
-from viewers.summary.profile import Cause, Profile, profiles_of
-from viewers.summary.profile.causes.cause import first_of_groups
+from viewers.summary.profile import Profile, profiles_of
+from viewers.summary.profile.causes.cause import Cause, first_of_groups
 from viewers.summary.profile.doubts import doubts
 from viewers.tables.account import memory_lines
 from viewers.tables.machine import ceilings_lines
-from viewers.text.explain import asked_for_and_missing, warning_lines
-from viewers.text.header import file_name, names_of, settings_words
+from viewers.text.explain import warning_lines
+from viewers.text.header import file_name, settings_words
 from viewers.text.lines import to_text
 from viewers.text.profile import first_line
 from viewers.text.profile.accounts import accounts_lines
@@ -40,7 +40,7 @@ def profile_markdown(recording: Recording) -> str:
     found = profiles_of(recording)
     first = found[0]
     summary = summarise(first.index.recording)
-    names = names_of(summary)
+    names = summary.names
     several = len(found) > 1
     mark = _MARKS[first.verdict.tone]
     said = escaped("; ".join(_verdict(one, names, several) for one in found))
@@ -48,14 +48,13 @@ def profile_markdown(recording: Recording) -> str:
     for one in found:
         comment.add([f"{escaped(_detail(one, several))}\\"], "the times")
     comment.add([escaped(" · ".join(settings_words(summary))), ""], "the settings")
-    wrong = [*asked_for_and_missing(summary), *(d for one in found for d in doubts(one.index))]
+    wrong = [*summary.missing, *(d for one in found for d in doubts(one.index))]
     for words in dict.fromkeys(wrong):
         comment.add([f"> {escaped(words)}", ""], "what to doubt")
     warned = [f"- {escaped(one.text)}" for one in warning_lines(summary)]
     comment.add([*warned, ""] if warned else [], "warnings")
-    start = first.index.recording.start
     for one in found:
-        _causes(comment, one, names, start.settings if start else None, several)
+        _causes(comment, one, names, first.index.recording.settings, several)
     _text(comment, "modes", modes_section(first.modes or tuple(recording.all(ModeRow)), WIDTH))
     for one in found:
         of = f", {one.engine}" if several else ""

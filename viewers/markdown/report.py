@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from msgspec import structs
 
@@ -20,15 +19,15 @@ from viewers.markdown.items import item, item_title
 from viewers.markdown.text import Comment, code, escaped, fenced
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary import Finding, Summary, summarise
-from viewers.summary.engines import Comparison, compare
-from viewers.summary.findings import findings_of_both
+from viewers.summary import Summary
+from viewers.summary.findings import Finding
 from viewers.text import engines
-from viewers.text.explain import asked_for_and_missing, evidence_lines, nothing_lines, warning_lines
+from viewers.text.explain import evidence_lines, nothing_lines, warning_lines
 from viewers.text.failure import failure_lines
-from viewers.text.header import counts, file_name, names_of, settings_words
+from viewers.text.header import counts, file_name, settings_words
 from viewers.text.lines import to_text
-from viewers.text.sections import OF_BOTH, SectionView, section
+from viewers.text.parts import Parts
+from viewers.text.sections import section
 from viewers.words import plural
 
 WIDTH = 100
@@ -40,30 +39,6 @@ _FOLDED = (
     "guards", "autograd",
 )  # fmt: skip
 """Sections shown without `--show`, the first ones first where not all fit."""
-
-
-class _Parts(NamedTuple):
-    """A recording and its report: of both engines, or of the one it has."""
-
-    recording: Recording
-    comparison: Comparison | None
-    recordings: list[Recording]
-    summaries: list[Summary]
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        return findings_of_both(self.summaries[0].findings, self.summaries[-1].findings)
-
-
-def _parts(recording: Recording) -> _Parts:
-    comparison = compare(recording)
-    if comparison is None:
-        recording = next(iter(recording.engines.values()), recording)
-        return _Parts(recording, None, [recording], [summarise(recording)])
-    columns = comparison.columns
-    return _Parts(
-        recording, comparison, [one.recording for one in columns], [one.summary for one in columns]
-    )
 
 
 def report(recording: Recording, show: Sequence[str] = ()) -> str:
@@ -79,8 +54,8 @@ def report(recording: Recording, show: Sequence[str] = ()) -> str:
 
 def heading(recording: Recording) -> tuple[str, str]:
     """A mark, and the file with its verdict, as Markdown."""
-    parts = _parts(recording)
-    first, findings = parts.summaries[0], parts.findings
+    parts = Parts(recording)
+    first, findings = parts.first, parts.findings
     tone = first.verdict.tone
     mark = "❌" if tone in ("failed", "lost") else "⚠️" if findings else "✅"
     said = [] if parts.comparison else [first.verdict.headline]
@@ -91,13 +66,11 @@ def heading(recording: Recording) -> tuple[str, str]:
 
 def add_findings(comment: Comment, recording: Recording) -> None:
     """What is visible below the heading: counts, findings, compile time."""
-    parts = _parts(recording)
-    recording, comparison, recordings, summaries = parts
-    first = summaries[0]
-    names = names_of(first)
-    findings = parts.findings
-    _head(comment, recording, summaries, comparison)
-    for one, summary in zip(recordings, summaries, strict=True):
+    parts = Parts(recording)
+    first, findings = parts.first, parts.findings
+    names = first.names
+    _head(comment, parts)
+    for one, summary in zip(parts.recordings, parts.summaries, strict=True):
         if summary.verdict.tone == "failed":
             rows = to_text(failure_lines(one, summary, names, WIDTH), WIDTH)
             comment.add([*fenced(rows.splitlines()), ""], "the failure")
@@ -105,27 +78,22 @@ def add_findings(comment: Comment, recording: Recording) -> None:
     if not findings and first.verdict.tone != "failed":
         said = [f"- {escaped(one.text)}" for one in nothing_lines(first)]
         comment.add([*said, ""], "what was left to Python")
-    comment.add(_bullets(summaries, comparison), "compile time")
+    if parts.comparison is None:  # the engines' are in their table
+        comment.add(_bullets(first), "compile time")
 
 
-def _head(
-    comment: Comment,
-    recording: Recording,
-    summaries: Sequence[Summary],
-    comparison: Comparison | None,
-) -> None:
-    first = summaries[0]
-    if comparison is None:
+def _head(comment: Comment, parts: Parts) -> None:
+    first = parts.first
+    if parts.comparison is None:
         detail = first.verdict.detail.text
         said = [detail] if detail and first.verdict.tone != "failed" else []
         said.append(counts(first).text)
         comment.add([*(f"{escaped(one)}\\" for one in said)], "the counts")
         comment.add([escaped(" · ".join(settings_words(first))), ""], "the settings")
     else:
-        rows = to_text(engines.header(comparison, first, WIDTH), WIDTH)
+        rows = to_text(engines.header(parts.comparison, first, WIDTH), WIDTH)
         comment.add([*fenced(rows.splitlines()), ""], "the engines")
-    missing = [one for summary in summaries for one in asked_for_and_missing(summary)]
-    for words in dict.fromkeys([*losses_sentences(recording), *missing]):
+    for words in dict.fromkeys([*losses_sentences(parts.recording), *parts.missing]):
         comment.add([f"> {escaped(words)}", ""], "what the recording lacks")
 
 
@@ -139,11 +107,9 @@ def _findings(comment: Comment, findings: Sequence[Finding], names: FileNames) -
         )
 
 
-def _bullets(summaries: Sequence[Summary], comparison: Comparison | None) -> list[str]:
-    """What the terminal shows below the findings; the engines' are in their table."""
-    if comparison is not None:
-        return []
-    lines = [*evidence_lines(summaries[0]), *warning_lines(summaries[0])]
+def _bullets(summary: Summary) -> list[str]:
+    """What the terminal shows below the findings."""
+    lines = [*evidence_lines(summary), *warning_lines(summary)]
     items = []
     for one in lines:
         (label, _role), *rest = one.spans
@@ -155,25 +121,19 @@ def add_sections(
     comment: Comment, recording: Recording, show: Sequence[str] = (), whose: str = ""
 ) -> None:
     """What is folded. `whose`: one process of several, named in each title."""
-    recording, comparison, recordings, summaries = _parts(recording)
-    names = names_of(summaries[0])
-    failed = any(one.failure is not None for one in summaries)
-    usual = [*(["output"] if failed else []), *(["engines"] if comparison else []), *_FOLDED]
+    parts = Parts(recording)
+    root = parts.first.names.root
+    failed = any(one.failure is not None for one in parts.summaries)
+    usual = [*(["output"] if failed else []), *(["engines"] if parts.comparison else []), *_FOLDED]
     for wanted in show or usual:
-        name, _, detail = wanted.partition("=")
-        source = recording if name == "engines" else recordings[0]
-        pairs = [(source, summaries[0])]
-        if comparison is not None and name not in OF_BOTH:
-            pairs = list(zip(recordings, summaries, strict=True))
-        for number, (one, summary) in enumerate(pairs):
-            lines = section(name)(SectionView(one, summary, names, WIDTH, detail))
+        name = wanted.partition("=")[0]
+        for engine, view in parts.views(wanted, WIDTH):
+            lines = section(name)(view)
             if len(lines) < 2 and not show:
                 continue  # a heading: nothing is recorded of it
-            engine = (
-                f", {comparison.columns[number].engine}" if len(pairs) > 1 and comparison else ""
-            )
-            rows = to_text(_without_paths(lines, names.root), WIDTH).splitlines()
-            comment.fold_text(f"{whose}: {name}{engine}" if whose else name + engine, rows)
+            title = ", ".join(filter(None, (name, engine)))
+            rows = to_text(_without_paths(lines, root), WIDTH).splitlines()
+            comment.fold_text(f"{whose}: {title}" if whose else title, rows)
 
 
 def _without_paths(lines: Sequence[TextLine], root: str) -> list[TextLine]:
@@ -225,7 +185,7 @@ def command(settings: Settings, options: Sequence[str] = (), verb: str = "explai
 
 def elsewhere(recording: Recording) -> str:
     """Where to find what a comment has no room for, as Markdown."""
-    settings = recording.start.settings if recording.start else None
+    settings = recording.settings
     if settings is None or settings.program:
         return "`tcw open` shows it from the trace."
     return f"{code(command(settings, ['--show', 'SECTION']))} shows it, as does `tcw open TRACE`."

@@ -130,9 +130,7 @@ def _exact(view: View, one: KernelPrecision, row: Row, width: int) -> list[Row]:
         replace(
             row,
             ref=refs.kernel(one.kernel),
-            key=str(ToKernel(one.kernel)),
             at=ToKernel(one.kernel),
-            opens=ToKernel(one.kernel),
             copies=view.recording.text(one.repro) if one.repro else plain(_name(view, one)),
         )
     ]

@@ -19,6 +19,7 @@ from viewers.panes import (
     effects,
     engines,
     findings,
+    frame,
     fusion,
     graph,
     growing,
@@ -40,13 +41,11 @@ from viewers.panes import (
     score,
     settings,
     source,
-    stack,
     two_sources,
     waterfall,
     what_if,
     why,
 )
-from viewers.panes import locals as locals_
 from viewers.panes.rows import Content, empty
 from viewers.panes.view import View
 from viewers.words import NOT_IN_LOG
@@ -101,9 +100,9 @@ _DRAWN: dict[str, Pane] = {
     "decisions": decided.content,
     "source-step": source.stepped,
     "bytecode": bytecode.content,
-    "stack": stack.content,
-    "locals": locals_.content,
-    "frame": locals_.frame,
+    "stack": frame.stack,
+    "locals": frame.local_variables,
+    "frame": frame.both,
     "growing": growing.graph,
     "growing-guards": growing.guards,
     "profile": waterfall.content,

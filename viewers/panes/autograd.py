@@ -38,8 +38,8 @@ def _id(view: View, split: Partition, value: SavedValue, decided: dict[str, Deci
         return ""
     if value.node in decided:
         return decided[value.node].id
-    start = view.recording.start
-    engine = view.engine or (start.settings.engine if start is not None else "")
+    settings = view.recording.settings
+    engine = view.engine or (settings.engine if settings is not None else "")
     return f"{engine}/{split.joint}/{SAVE}/{value.node}" if engine else ""
 
 

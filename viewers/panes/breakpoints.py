@@ -73,7 +73,6 @@ def _row(view: View, one: Breakpoint) -> Row:
         ),
         right=(("⏎ off, D delete " if one.enabled else "⏎ on, D delete ", "faint"),),
         at=ToBreakpoint(one.number),
-        opens=ToBreakpoint(one.number),
         selects=refs.source(one.file, one.line) if one.kind == "line" else "",
     )
 
@@ -113,5 +112,5 @@ def size_name(view: View) -> str:
 
 
 def _engine(view: View) -> str:
-    start = view.recording.start
-    return start.settings.engine if start else ""
+    settings = view.recording.settings
+    return settings.engine if settings else ""

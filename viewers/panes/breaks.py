@@ -15,7 +15,8 @@ from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToCompile
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import BreakSite, Piece
+from viewers.summary.breaks import BreakSite
+from viewers.summary.calls import Piece
 from viewers.tables.findings import advice_lines
 from viewers.words import bytes_text, plural, shape_text
 
@@ -135,7 +136,6 @@ def _side(view: View, piece: Piece | None, width: int) -> list[Row]:
         body=(text(f"{piece.compile_id} ", "accent"), text(name, "strong")),
         right=(text(facts, "dim"), (" ", "text")),
         at=ToCompile(piece.compile_id),
-        opens=ToCompile(piece.compile_id),
     )
     graph = view.recording.graphs.get(piece.compile_id)
     if graph is None:

@@ -10,7 +10,7 @@ from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.spine import call_name
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import ModelCall
+from viewers.summary.calls import ModelCall
 from viewers.summary.recompiles import change_of
 from viewers.words import plural, seconds_text
 

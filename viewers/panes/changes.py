@@ -15,16 +15,12 @@ from viewers.panes.targets import ToLineup
 from viewers.panes.view import LANGUAGES, View
 from viewers.panes.what_if import difference_of, nothing
 from viewers.plain import plain
-from viewers.summary.differences import (
-    CountChange,
-    DecisionChange,
-    Difference,
-    KernelChange,
-    Sign,
-    TextDiff,
-    Veto,
-    diff_lines,
-)
+from viewers.summary.differences import Difference
+from viewers.summary.differences.decisions import DecisionChange
+from viewers.summary.differences.figures import CountChange
+from viewers.summary.differences.kernel_changes import KernelChange
+from viewers.summary.differences.lines import Sign, TextDiff, diff_lines
+from viewers.summary.differences.vetoes import Veto
 from viewers.summary.differences.words import (
     change_text,
     change_words,

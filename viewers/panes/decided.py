@@ -16,7 +16,7 @@ from viewers.panes.rows import Content, Row, empty
 from viewers.panes.targets import ToDecision
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import rule_words
+from viewers.summary.fusion import rule_words
 from viewers.words import plural
 
 WIDE = 70

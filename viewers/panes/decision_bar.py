@@ -11,8 +11,7 @@ from viewers.panes.fusion import between_rows
 from viewers.panes.rows import BLANK, Row
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import rule_words
-from viewers.summary.fusion import Sides, sides_of
+from viewers.summary.fusion import Sides, rule_words, sides_of
 from viewers.words import bytes_text, domain_text, listed, number
 
 ENGINES = {"inductor": "Inductor", "tcw": "tcw"}

@@ -13,7 +13,7 @@ from viewers.panes.targets import ToEffect, ToView
 from viewers.panes.view import View
 from viewers.panes.what_if import difference_of, nothing
 from viewers.plain import plain
-from viewers.summary.differences import Effect
+from viewers.summary.differences.effects import Effect
 from viewers.summary.differences.words import TONE_GLYPHS, effect_words
 
 INDENT = 3

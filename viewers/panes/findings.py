@@ -67,10 +67,8 @@ def _finding(view: View, index: int, finding: Finding, width: int, costs: int) -
     head, *more = text_rows(lines, width, indent=1)
     head = replace(
         head,
-        key=str(ToFinding(index)),
         selects=finding.place.ref if finding.place else "",
         at=ToFinding(index),
-        opens=ToFinding(index),
         copies=finding.code,
     )
     return [head, *more]
@@ -130,7 +128,7 @@ def _came_of_it(view: View, width: int) -> list[Row]:
 def _stage(view: View, name: str, right: Line, listed: Sequence[Row], most: int) -> list[Row]:
     """The heading, which opens the stage, and the first of its rows; they cannot be selected."""
     target = ToStage(view.compile_id, name)
-    head = Row(body=(text(f" {name}", "strong"),), right=right, at=target, opens=target)
+    head = Row(body=(text(f" {name}", "strong"),), right=right, at=target)
     shown = [
         replace(row, key="", at=None, opens=None, decision="", ref="", selects="")
         for row in listed[:most]

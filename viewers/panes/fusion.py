@@ -21,8 +21,7 @@ from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import Fold, ToPair
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import PairResult, rule_words
-from viewers.summary.fusion import pair_asked, saved_bytes, with_asked
+from viewers.summary.fusion import PairResult, pair_asked, rule_words, saved_bytes, with_asked
 from viewers.words import bytes_text, number, plural
 
 WITH_NODES = 70

@@ -11,7 +11,7 @@ from viewers.labels import calls_text
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
-from viewers.summary import KernelRow
+from viewers.summary.kernels import KernelRow
 from viewers.tables.kernels import kernels_lines
 from viewers.words import plural
 
@@ -75,6 +75,5 @@ def _row(kernel: Kernel, body: Line) -> Row:
         body=body,
         ref=refs.kernel(kernel.id),
         at=ToKernel(kernel.id),
-        opens=ToKernel(kernel.id),
         copies=kernel.name,
     )

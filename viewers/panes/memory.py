@@ -19,8 +19,8 @@ from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToBuffer
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import peak_words, reuse_of, reuse_words
 from viewers.summary.lifetimes import MemoryPlace, alive, places, reuse_decisions
+from viewers.summary.memory import peak_words, reuse_of, reuse_words
 from viewers.words import bytes_text, number, plural
 
 ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}
@@ -260,7 +260,7 @@ def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> li
     note = "" if known else " · symbolic sizes count as 0 here"
     at = plain(names[live.index(max(live))]) if names else ""
     reuse = reuse_of(plan)
-    peak = peak_words(plan.peak_bytes, plan.without_reuse_bytes, reuse)
+    peak = peak_words(plan, reuse)
     rest = wrap(f"as planned · most alive at {at}{note}", width - cell_len(peak) - 5)
     first: Line = ((" ", "text"), (peak, "strong"), ("   " + rest[0], "dim"))
     return [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from compiler.trace.records import MemoryPlan, Node, WhatIf
+from viewers.collected import whole_sum
 from viewers.drawing.blocks import diagram
 from viewers.drawing.diagram import Block, Diagram
 from viewers.drawing.inputs import input_name
@@ -18,7 +19,7 @@ from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToView
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import rule_words
+from viewers.summary.fusion import rule_words
 from viewers.words import (
     NOT_MEASURED,
     bytes_text,
@@ -157,8 +158,7 @@ def _values(label: str, values: list[tuple[str, int | None, str]], width: int) -
 def _size(node: Node) -> int | None:
     if node.value is not None:
         return node.value.bytes
-    sizes = [value.bytes for value in node.values if value is not None]
-    return None if not sizes or None in sizes else sum(size or 0 for size in sizes)
+    return whole_sum(value.bytes for value in node.values if value is not None)
 
 
 def _read(view: View, drawn: Diagram, block: Block) -> list[tuple[str, int | None, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import End, Run, Waiting
+from compiler.trace.records import End, Waiting
 from viewers.kit.cells import keep_end, pad
 from viewers.kit.spans import Role, text
 from viewers.panes.rows import Content, Row, empty
@@ -44,9 +44,8 @@ def _row(view: View, id: str, choice: str, column: int, width: int) -> Row:
 def state_of(view: View, id: str, choice: str) -> tuple[str, str, Role]:
     """Glyph, words and role: met, refused, unknown, or for the next run only."""
     recording = view.recording
-    run = recording.last(Run)
-    start = recording.start
-    given = run.settings.overrides if run else start.settings.overrides if start else {}
+    settings = recording.run_settings
+    given = settings.overrides if settings else {}
     last = recording.decisions.decided.get(id)
     if last is not None and last.refused:
         return "✗", f"refused: {last.refused}", "bad"

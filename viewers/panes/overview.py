@@ -13,7 +13,8 @@ from viewers.panes.rows import BLANK, Content, Row
 from viewers.panes.targets import ToBreak, ToCompile, ToView
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import Cut, ModelCall, Piece, Summary
+from viewers.summary import Summary
+from viewers.summary.calls import Cut, ModelCall, Piece
 from viewers.summary.doing import doing
 from viewers.summary.findings import crossing_text
 from viewers.summary.numerics import numerics_words
@@ -280,7 +281,6 @@ def _bar(piece: Piece, most: int, label: int) -> Row:
             (facts, "dim"),
         ),
         at=ToCompile(piece.compile_id),
-        opens=ToCompile(piece.compile_id),
     )
 
 

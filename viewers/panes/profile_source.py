@@ -11,7 +11,9 @@ from viewers.kit.figures import MICROSECONDS, MILLISECONDS, TimeUnit
 from viewers.kit.spans import Role, Span
 from viewers.panes import profiled
 from viewers.panes.view import ShownTimes, View
-from viewers.summary.profile import Cost, Profile, work_of
+from viewers.summary.profile import Profile
+from viewers.summary.profile.attribution import Cost
+from viewers.summary.profile.work import work_of
 from viewers.words import percent, seconds_text
 
 WIDTH = 8

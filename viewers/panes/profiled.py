@@ -8,13 +8,16 @@ from functools import cached_property
 from msgspec import structs
 
 from compiler.trace import refs
-from compiler.trace.records import CallProfile, Run, Settings
+from compiler.trace.records import CallProfile, Settings
 from compiler.trace.refs import Ref
 from viewers.command_line import command_line
 from viewers.kit.spans import Role
 from viewers.panes.view import Derived, View
 from viewers.plain import plain
-from viewers.summary.profile import Cause, Profile, RegionRow, Sort, Sums, Waterfall, waterfall_of
+from viewers.summary.profile import Profile
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.rows import RegionRow, Sort
+from viewers.summary.profile.waterfall import Sums, Waterfall, waterfall_of
 
 PHASES = ("forward", "backward", "step")
 KINDS = {"kernel": "generated", "aten": "library call", "eager": "between graphs"}
@@ -218,8 +221,7 @@ def first(view: View) -> str:
 
 def not_measured(view: View) -> tuple[str, str]:
     """What a pane shows without a profile: the command that measures one."""
-    start, run = view.recording.start, view.recording.last(Run)
-    settings = run.settings if run is not None else start.settings if start else None
+    settings = view.recording.run_settings
     if settings is not None and settings.profile:
         return (
             "the profile is not measured yet" if view.live else "it ended before it was measured",
@@ -232,8 +234,7 @@ def not_measured(view: View) -> tuple[str, str]:
 
 def command(view: View, *options: str) -> str:
     """The command that profiles the recorded model, with further options."""
-    start = view.recording.start
-    settings = start.settings if start else Settings(file="FILE")
+    settings = view.recording.settings or Settings(file="FILE")
     return plain(command_line("profile", settings, options))
 
 

@@ -12,10 +12,8 @@ from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToProcess
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.several import Several
-from viewers.summary import Summary
 from viewers.summary.place import Place
-from viewers.text.processes import Process, counts_of, ranks_of, who
+from viewers.text.processes import Process, Several, counts_of, who
 from viewers.text.ranks import divergence_lines, times_lines
 
 NAMES = 40
@@ -33,23 +31,22 @@ def content(view: View, width: int) -> Content:
     if found is not None:
         rows += _rows(divergence_lines(found, several.names, width - 2), width, found.place)
         rows.append(BLANK)
-    told = several.told
-    several_groups = len(told.groups) > 1 or several.unread
+    several_groups = len(several.groups) > 1 or several.unread
     rows.append(Row(body=((" who did the same" if several_groups else " all", "dim"),)))
     start = ""
-    cells = min(NAMES, max(len(plain(who(members))) for members in told.groups))
-    for number, members in enumerate(told.groups):
+    cells = min(NAMES, max(len(plain(who(members))) for members in several.groups))
+    for number, members in enumerate(several.groups):
         row = _group(number, members, view, several, cells)
         rows.append(row)
         if any(one.file == view.recording.file for one in members):
             start = row.key
     if several.unread:
-        rows += [BLANK, *_rows([line((told.unread, "dim"))], width, None)]
+        rows += [BLANK, *_rows([line((several.unread_words, "dim"))], width, None)]
         rows += _unread(several, cells)
-    times = times_lines(ranks_of(several.processes, several.unread))
+    times = times_lines(several.ranks)
     if times:
         rows += [BLANK, *_rows(times, width, None)]
-    return Content("ranks", plain(told.headline), rows=rows, start=start, still=True)
+    return Content("ranks", plain(several.headline), rows=rows, start=start, still=True)
 
 
 def _rows(lines: Sequence[TextLine], width: int, place: Place | None) -> list[Row]:
@@ -65,7 +62,7 @@ def _group(
 ) -> Row:
     shown = any(one.file == view.recording.file for one in members)
     names = pad(cut(plain(who(members)), cells), cells)
-    counts = plain(counts_of(members[0], _summary(members[0], several)))
+    counts = plain(counts_of(members[0], several.summaries[members[0]]))
     return Row(
         body=(
             (" ● " if shown else " ▸ ", "accent" if shown else "faint"),
@@ -73,19 +70,14 @@ def _group(
             (f"  {counts}", "text"),
         ),
         at=ToProcess(number),
-        opens=ToProcess(number),
     )
-
-
-def _summary(one: Process, several: Several) -> Summary:
-    return several.told.summaries[several.processes.index(one)]
 
 
 def _unread(several: Several, cells: int) -> list[Row]:
     """Logs that were only skimmed, the first to differ first."""
     ordered = several.unread
     usual = {one.file: one.name for one in several.processes}
-    first = len(several.told.groups)
+    first = len(several.groups)
     rows = []
     for number, one in enumerate(ordered[:UNREAD], first):
         differs = f"differs from {usual[one.usual]} in compile {one.compile}" if one.compile else ""
@@ -94,7 +86,7 @@ def _unread(several: Several, cells: int) -> list[Row]:
             (pad(cut(plain(one.name), cells), cells), "text"),
             (f"  {plain(differs)}", "dim"),
         )
-        rows.append(Row(body=body, at=ToProcess(number), opens=ToProcess(number)))
+        rows.append(Row(body=body, at=ToProcess(number)))
     if len(ordered) > UNREAD:
         rows.append(Row(body=((f"   {len(ordered) - UNREAD:,} more", "faint"),)))
     return rows

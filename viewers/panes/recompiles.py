@@ -10,8 +10,8 @@ from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToCause, ToCompile, ToFrame, ToThing
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary import RecompileCause
 from viewers.summary.findings import values_text
+from viewers.summary.recompiles import RecompileCause
 from viewers.tables.findings import advice_lines
 from viewers.tables.places import place_lines
 from viewers.words import plural, seconds_text
@@ -47,7 +47,6 @@ def causes(view: View, width: int) -> Content:
                 right=right_side,
                 selects=cause.place.ref if cause.place else "",
                 at=ToCause(index),
-                opens=ToCause(index),
                 copies=next((advice.code for advice in cause.advice if advice.code), ""),
             )
         )

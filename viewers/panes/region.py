@@ -11,6 +11,7 @@ from rich.cells import cell_len
 from compiler.trace import refs
 from compiler.trace.precision import worst_output
 from compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
+from viewers.collected import grouped
 from viewers.kit.cells import cut
 from viewers.kit.figures import TimeUnit, unit_of
 from viewers.kit.lines import TextLine
@@ -22,7 +23,9 @@ from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToKernel
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary.profile import Profile, RegionRow, SideWork, work_of
+from viewers.summary.profile import Profile
+from viewers.summary.profile.rows import RegionRow
+from viewers.summary.profile.work import SideWork, work_of
 from viewers.tables.machine import WORK_ALIGN, WORK_DROP, work_cells, work_heads
 from viewers.tables.precision import MARKS
 from viewers.words import error_text, plural
@@ -72,18 +75,16 @@ def compiled(view: View, width: int) -> Content:
 
 def _same(operations: Sequence[EagerOperation]) -> list[list[EagerOperation]]:
     """Equal operations of a line together, in order."""
-    found: dict[object, list[EagerOperation]] = {}
-    for one in operations:
-        found.setdefault((one.operation, one.location), []).append(one)
-    return list(found.values())
+    return list(grouped(((one.operation, one.location), one) for one in operations).values())
 
 
 def _repeated(profile: Profile, row: RegionRow) -> list[list[CompiledStep]]:
     """The steps of one region, grouped over repeated layers."""
-    found: dict[object, list[CompiledStep]] = {}
-    for region in row.regions:
-        for place, step in enumerate(profile.index.steps_in(region)):
-            found.setdefault((place, re.sub(r"\d+", "*", step.name)), []).append(step)
+    found = grouped(
+        ((place, re.sub(r"\d+", "*", step.name)), step)
+        for region in row.regions
+        for place, step in enumerate(profile.index.steps_in(region))
+    )
     return list(found.values())
 
 
@@ -126,8 +127,7 @@ def _of_step(profile: Profile, first: CompiledStep, row: Row) -> Row:
     kernel = profile.index.kernel_of(first)
     if kernel is None:
         return replace(row, key=f"step:{first.id}", copies=first.name)
-    to = ToKernel(kernel.id)
-    return replace(row, ref=refs.kernel(kernel.id), at=to, opens=to, copies=first.name)
+    return replace(row, ref=refs.kernel(kernel.id), at=ToKernel(kernel.id), copies=first.name)
 
 
 def _precision(found: KernelPrecision | None, width: int) -> list[Row]:

@@ -11,7 +11,7 @@ from compiler.trace.refs import Ref
 from viewers.kit.cells import wrap
 from viewers.kit.lines import TextLine, fitted
 from viewers.kit.spans import Line, Role
-from viewers.panes.targets import RowTarget, ToDecision, ToOverride, ToPair
+from viewers.panes.targets import OpenTarget, RowTarget, ToDecision, ToOverride, ToPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,8 @@ class Row:
     at: RowTarget | None = None
     """What the row represents, if that is more than a ref; it names the row."""
     opens: RowTarget | None = None
-    """Where `⏎` leads, None for its ref."""
+    """Where `⏎` leads; to an `OpenTarget` that the row represents without being told. None for its
+    ref."""
     selects: Ref = ""
     """What the cursor selects here, if that is not what the row shows."""
     copies: str = ""
@@ -44,6 +45,8 @@ class Row:
     def __post_init__(self) -> None:
         if self.at is not None and not self.key:
             object.__setattr__(self, "key", str(self.at))
+        if self.opens is None and isinstance(self.at, OpenTarget):
+            object.__setattr__(self, "opens", self.at)
 
     @property
     def text(self) -> str:

@@ -8,7 +8,7 @@ from viewers.panes.fusion import between_rows, between_words, label_of, nodes_of
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.targets import ToPair, ToView
 from viewers.panes.view import View
-from viewers.summary import rule_words
+from viewers.summary.fusion import rule_words
 from viewers.teaching.predict import Guess, Question, Quiz, hint, lessons, summary
 
 WORDS = {"fuse": "fused", "apart": "kept apart", "": "skipped"}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from compiler.trace.records import Run, Settings
+from compiler.trace.records import Settings
 from viewers.kit.cells import pad
 from viewers.kit.spans import text
 from viewers.panes.rows import BLANK, Content, Row, empty
@@ -58,8 +58,7 @@ _CHOICES: tuple[tuple[str, Choices], ...] = (
 
 def settings_of(view: View) -> Settings | None:
     """The settings of the current run; whether it was profiled does not change the compile."""
-    run, start = view.recording.last(Run), view.recording.start
-    found = run.settings if run is not None else start.settings if start else None
+    found = view.recording.run_settings
     return structs.replace(found, profile=False) if found is not None else None
 
 
@@ -102,7 +101,6 @@ def content(view: View, width: int) -> Content:
                         text(toggle.words, "strong" if now else "text"),
                     ),
                     at=ToSetting(name, index),
-                    opens=ToSetting(name, index),
                 )
             )
             start = start or (str(ToSetting(name, index)) if now else "")
@@ -111,7 +109,6 @@ def content(view: View, width: int) -> Content:
         Row(
             body=((pad(" inputs", 12), "dim"), ("● ", "accent"), text(inputs, "strong")),
             at=ToInputs(),
-            opens=ToInputs(),
             right=(("⏎ others ", "faint"),),
         ),
         BLANK,

@@ -15,7 +15,7 @@ from viewers.panes.rows import Content, Row, Rows, empty
 from viewers.panes.stepping import attempt_words, state_of
 from viewers.panes.view import View
 from viewers.plain import plain, plain_column
-from viewers.summary import BreakSite
+from viewers.summary.breaks import BreakSite
 
 Badge = tuple[str, Role]
 _MODULE = re.compile(r"class\s+\w+\(.*\bModule\b")

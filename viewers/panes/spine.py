@@ -11,7 +11,7 @@ from viewers.panes import profiled
 from viewers.panes.rows import Content, Row
 from viewers.panes.targets import ToCompile, ToStage
 from viewers.panes.view import LANGUAGES, View
-from viewers.summary import ModelCall, Piece
+from viewers.summary.calls import ModelCall, Piece
 from viewers.words import bytes_text, number, plural, seconds_text
 
 WIDE = 24
@@ -73,7 +73,7 @@ def _piece(view: View, piece: Piece, width: int) -> list[Row]:
             ("  ", "text"),
             text(pad(piece.compile_id, 4), "accent" if current else "dim"),
         )
-        return [Row(body=(*body, (" ", "text"), *badge), at=target, opens=target)]
+        return [Row(body=(*body, (" ", "text"), *badge), at=target)]
     resumes = f"→ line {piece.resumes_at}" if piece.resumes_at else piece.function
     mark = "▾ " if current else "▸ "
     if piece.recompiles and piece.seconds is not None:
@@ -87,7 +87,6 @@ def _piece(view: View, piece: Piece, width: int) -> list[Row]:
         ),
         right=(*badge, (" ", "text")),
         at=target,
-        opens=target,
     )
     return [head, *(_stages(view, piece) if current else [])]
 
@@ -123,7 +122,6 @@ def _stages(view: View, piece: Piece) -> list[Row]:
             body=(("     ", "text"), (name, "dim")),
             right=(text(value, "dim"), (" ", "text")),
             at=ToStage(piece.compile_id, name),
-            opens=ToStage(piece.compile_id, name),
         )
         for name, value in stages
     ]

@@ -21,6 +21,12 @@ class RowTarget:
         return ":".join([word, *(str(getattr(self, name)) for name in self.__slots__)])
 
 
+class OpenTarget(RowTarget):
+    """A target to which opening its row leads, unless the row says otherwise."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Fold(RowTarget):
     """Unfold or fold the thing with this key."""
@@ -43,12 +49,12 @@ class ToThing(RowTarget):
 
 
 @dataclass(frozen=True, slots=True)
-class ToCompile(RowTarget):
+class ToCompile(OpenTarget):
     id: str
 
 
 @dataclass(frozen=True, slots=True)
-class ToStage(RowTarget):
+class ToStage(OpenTarget):
     """A stage of a compile, as the spine lists them."""
 
     compile_id: str
@@ -63,12 +69,12 @@ class ToFrame(RowTarget):
 
 
 @dataclass(frozen=True, slots=True)
-class ToFinding(RowTarget):
+class ToFinding(OpenTarget):
     index: int
 
 
 @dataclass(frozen=True, slots=True)
-class ToCause(RowTarget):
+class ToCause(OpenTarget):
     """A cause of recompiling."""
 
     index: int
@@ -84,7 +90,7 @@ class ToBreak(RowTarget):
 
 
 @dataclass(frozen=True, slots=True)
-class ToKernel(RowTarget):
+class ToKernel(OpenTarget):
     id: str
 
 
@@ -103,7 +109,7 @@ class ToDecision(RowTarget):
 
 
 @dataclass(frozen=True, slots=True)
-class ToRegion(RowTarget):
+class ToRegion(OpenTarget):
     """A region of the profile, by its key."""
 
     key: str
@@ -136,7 +142,7 @@ class ToEffect(RowTarget):
 
 
 @dataclass(frozen=True, slots=True)
-class ToProcess(RowTarget):
+class ToProcess(OpenTarget):
     """Another recording of the same folder: a group of processes that did the same, by its number.
     The logs that were only skimmed come after the groups."""
 
@@ -151,7 +157,7 @@ class ToNote(RowTarget):
 
 
 @dataclass(frozen=True, slots=True)
-class ToBreakpoint(RowTarget):
+class ToBreakpoint(OpenTarget):
     """Opened, it is switched on or off."""
 
     number: int
@@ -163,7 +169,7 @@ class ToOverride(RowTarget):
 
 
 @dataclass(frozen=True, slots=True)
-class ToSetting(RowTarget):
+class ToSetting(OpenTarget):
     """Compile again with a setting's choice."""
 
     name: str
@@ -171,12 +177,12 @@ class ToSetting(RowTarget):
 
 
 @dataclass(frozen=True, slots=True)
-class ToInputs(RowTarget):
+class ToInputs(OpenTarget):
     """Compile again with inputs that the reader types."""
 
 
 @dataclass(frozen=True, slots=True)
-class ToSuggestion(RowTarget):
+class ToSuggestion(OpenTarget):
     """Compile again with what a cause of the profile suggests, both by their places."""
 
     cause: int

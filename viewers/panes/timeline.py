@@ -5,10 +5,22 @@ from __future__ import annotations
 import math
 from itertools import groupby
 
-from compiler.trace.records import Graph
+from compiler.trace import refs
+from compiler.trace.records import (
+    Failure,
+    FrameStart,
+    Graph,
+    GraphBreak,
+    Guards,
+    Kernel,
+    MemoryPlan,
+    Partition,
+    Recompile,
+    Record,
+)
 from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.losses import losses_short
-from viewers.panes import standing
+from viewers.panes import autograd, breaks, fusion, guards, memory, recompiles
 from viewers.panes.view import View
 from viewers.timeline import CompileAttempt, Mark
 from viewers.words import number
@@ -19,6 +31,16 @@ MARKS: dict[Mark, tuple[str, Role]] = {
     "breakpoint": ("●", "accent"),
     "override": ("*", "accent"),
     "note": ('"', "hot"),
+}
+STAGES: dict[type[Record], str] = {
+    FrameStart: "capture",
+    GraphBreak: "break",
+    Guards: "guards",
+    Recompile: "recompile",
+    Partition: "autograd",
+    MemoryPlan: "memory",
+    Kernel: "kernel",
+    Failure: "failure",
 }
 _RANK = {mark: rank for rank, mark in enumerate(("recompile", "break", "breakpoint", "note"))}
 
@@ -45,9 +67,50 @@ def place(view: View, arrangement: str) -> int:
     the one behind the selection."""
     if view.playhead or view.live or view.driven:
         return view.shown
-    record = standing.record_of(view, arrangement)
+    record = record_of(view, arrangement)
     found = view.derived.trace.place(record) if record is not None else 0
     return found or view.shown
+
+
+def record_of(view: View, arrangement: str) -> Record | None:
+    """The record that the current arrangement shows, by its selection; None if there is none."""
+    found = _shown(view, arrangement)
+    if found is not None:
+        return found
+    frames = view.recording.all(FrameStart)
+    start = next((frame for frame in frames if frame.compile_id == view.compile_id), None)
+    return start or view.recording.failure
+
+
+def _shown(view: View, arrangement: str) -> Record | None:
+    site, cause = breaks.site_of(view), recompiles.cause_of(view)
+    if arrangement == "break" and site is not None:
+        return next((r for r in site.records if r.compile_id == view.compile_id), site.records[0])
+    if arrangement == "recompiles" and cause is not None:
+        return cause.frames[0].record
+    if arrangement == "fusion":
+        pair = fusion.chosen_pair(view)
+        return pair.records[-1] if pair is not None and pair.records else None
+    if arrangement == "memory":
+        return memory.plan_of(view)
+    if arrangement == "guards":
+        return guards.guards_of(view)
+    if arrangement == "autograd":
+        return autograd.split_of(view)
+    if arrangement in ("kernels", "profile", "region"):
+        return view.shown_kernel()
+    if arrangement == "source":
+        return _selected(view)
+    return None
+
+
+def _selected(view: View) -> Record | None:
+    kind = refs.kind(view.ref) if view.ref else ""
+    if kind == "k":
+        return view.shown_kernel()
+    if kind in ("fx", "ir"):
+        return view.recording.graphs.get(refs.split_node(view.ref)[0]) or view.graph()
+    return view.graph()
 
 
 def at(view: View, width: int, x: int, arrangement: str = "") -> int:
@@ -148,11 +211,9 @@ def position(view: View, arrangement: str) -> Line:
         waiting = view.waiting
         stage = waiting.stage if waiting is not None else view.track.stage_at(view.shown)
         return (*spans, text(f"{stage}{attempt if stage == 'capture' else ''}   live ", "dim"))
-    record = standing.record_of(view, arrangement)
+    record = record_of(view, arrangement)
     found = view.derived.trace.place(record) if record is not None else 0
     if record is None or not found:
         return (*spans, (f"{total} records ", "dim"))
-    stage = (
-        record.kind if isinstance(record, Graph) else standing.STAGES.get(type(record), "fusion")
-    )
+    stage = record.kind if isinstance(record, Graph) else STAGES.get(type(record), "fusion")
     return (*spans, (f"{stage}  record {number(found)} / {total} ", "dim"))

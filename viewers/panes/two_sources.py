@@ -16,7 +16,7 @@ from viewers.panes.effects import looked_at
 from viewers.panes.rows import Content, Row, Rows, empty
 from viewers.panes.view import View
 from viewers.panes.what_if import difference_of, nothing
-from viewers.summary.differences import Alignment
+from viewers.summary.differences.alignment import Alignment
 
 _SIGNS: dict[str, Span] = {"removed": ("−", "bad"), "added": ("+", "good")}
 

@@ -25,10 +25,12 @@ from compiler.trace.records import (
     WhatIf,
 )
 from compiler.trace.refs import Ref
+from viewers.collected import grouped
 from viewers.kernel_names import KernelNames
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary import Piece, Summary, summarise
+from viewers.summary import Summary, summarise
+from viewers.summary.calls import Piece
 from viewers.summary.differences import Difference, difference
 from viewers.summary.engines import Comparison, compare
 from viewers.summary.fusion import PairResult
@@ -39,7 +41,7 @@ from viewers.timeline import Track
 if TYPE_CHECKING:
     from viewers.kit.spans import Role
     from viewers.panes.profiled import Table
-    from viewers.several import Several
+    from viewers.text.processes import Several
 
 KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
 LANGUAGES: dict[KernelLanguage, str] = {
@@ -79,8 +81,7 @@ class Derived:
         self.called = KernelNames(recording)
         self.region_words: dict[str, str] = {}
         """Key of a region -> the words for its filter."""
-        settings = recording.start.settings if recording.start else None
-        self.names = FileNames.for_settings(settings)
+        self.names = FileNames.for_settings(recording.settings)
 
     @cached_property
     def split_origins(self) -> frozenset[tuple[str, tuple[str, ...]]]:
@@ -130,10 +131,7 @@ class Derived:
     @cached_property
     def graphs_of(self) -> dict[str, list[Graph]]:
         """Compile id -> its graphs, in the order in which they were made."""
-        found: dict[str, list[Graph]] = {}
-        for graph in self.recording.graphs.values():
-            found.setdefault(graph.compile_id, []).append(graph)
-        return found
+        return grouped((graph.compile_id, graph) for graph in self.recording.graphs.values())
 
     @cached_property
     def pairs(self) -> dict[str, tuple[PairResult, ...]]:
@@ -166,13 +164,12 @@ class Derived:
     @cached_property
     def main_file(self) -> str:
         """The file that the reader's code is in."""
-        start = self.recording.start
-        files = self.recording.files
-        if start is not None:
+        settings, files = self.recording.settings, self.recording.files
+        if settings is not None:
             for file in files:
-                if file == start.settings.file or file.endswith("/" + start.settings.file):
+                if file == settings.file or file.endswith("/" + settings.file):
                     return file
-        return files[0] if files else (start.settings.file if start else "")
+        return files[0] if files else (settings.file if settings else "")
 
 
 @dataclass
@@ -325,7 +322,7 @@ class View:
     def not_reached(self, stage: Stage) -> str:
         """Why the recording has nothing of a stage, and how to record it; "" if it has."""
         recording = self.recording
-        until = recording.start.settings.until if recording.start else "run"
+        until = recording.settings.until if recording.settings else "run"
         stages = get_args(Stage)
         if stages.index(until) < stages.index(stage):
             return f"recorded until {until}: --until {stage} goes on to here"
@@ -369,8 +366,8 @@ class View:
     @property
     def for_gpu(self) -> bool:
         """Whether the recording is for a GPU."""
-        start = self.recording.start
-        return start is not None and start.settings.device == "cuda"
+        settings = self.recording.settings
+        return settings is not None and settings.device == "cuda"
 
     @property
     def predicted(self) -> bool:

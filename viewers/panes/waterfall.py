@@ -15,8 +15,10 @@ from viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from viewers.panes.targets import Fold, ToRegion, ToView
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary.profile import RegionRow, SideWork, Sums
 from viewers.summary.profile.doubts import doubts
+from viewers.summary.profile.rows import RegionRow
+from viewers.summary.profile.waterfall import Sums
+from viewers.summary.profile.work import SideWork
 from viewers.tables.region_lines import (
     HEADS,
     LINE,
@@ -197,7 +199,6 @@ class _Chart:
             body=body,
             ref=entry.ref,
             at=ToRegion(row.key),
-            opens=ToRegion(row.key),
             copies=self.table.fix_of(row) or _copied(self.view, row, self.unit),
         )
 

@@ -10,7 +10,8 @@ from viewers.kit.spans import Line, Role, text, width_of
 from viewers.panes.rows import BLANK, Content, Row, empty
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary.differences import Difference, MeasuredDifference
+from viewers.summary.differences import Difference
+from viewers.summary.differences.measured import MeasuredDifference
 from viewers.words import plural
 
 NAME = 8
@@ -162,17 +163,15 @@ def _other(one: MeasuredDifference) -> Row:
 
 def _bars(measured: MeasuredDifference, subject: str, width: int) -> list[Row]:
     """Both times to scale."""
-    record = measured.record
-    assert record.before is not None
-    assert record.after is not None
+    before, after = measured.both
     unit = measured.unit
-    most = max(record.before.median, record.after.median)
+    most = max(before.median, after.median)
     room = max(8, min(64, width - NAME - FIGURES - 8))
     role: Role = {"faster": "good", "slower": "bad"}.get(measured.outcome, "bar")  # type: ignore[assignment]
     name = subject if len(subject) < NAME else "run"
     return [
-        _bar("base", record.before, most, room, unit, "bar"),
-        _bar(name, record.after, most, room, unit, role),
+        _bar("base", before, most, room, unit, "bar"),
+        _bar(name, after, most, room, unit, role),
     ]
 
 

@@ -16,8 +16,9 @@ from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToRegion, ToSuggestion
 from viewers.panes.view import View
 from viewers.plain import plain
-from viewers.summary.profile import Cause, Profile, RegionRow
-from viewers.summary.profile.rows import same_calls_least
+from viewers.summary.profile import Profile
+from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.rows import RegionRow, same_calls_least
 from viewers.tables.findings import cause_lines, glyph_of
 from viewers.tables.trials import edits_lines, outcome
 from viewers.words import plural
@@ -91,9 +92,9 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
 
 def _command(view: View, cause: Cause) -> str:
     """The command that tries the first suggestion; "" if there is none."""
-    start = view.recording.start
+    settings = view.recording.settings
     options = next((one.options for one in cause.suggestions if one.options), ())
-    return command_line("profile", start.settings, options) if start and options else ""
+    return command_line("profile", settings, options) if settings and options else ""
 
 
 def _region(profile: Profile, cause: Cause) -> str:
@@ -120,7 +121,7 @@ def _tried(profile: Profile, number: int, cause: Cause, width: int) -> list[Row]
         head, *more = text_rows(lines, width, indent=INDENT)
         target = ToSuggestion(number, place) if suggestion.options else None
         rows += [
-            replace(head, key=str(target or ""), at=target, opens=target, copies=options),
+            replace(head, at=target, copies=options),
             *more,
         ]
     return rows

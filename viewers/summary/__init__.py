@@ -7,6 +7,7 @@ words: whoever shows them escapes them (`viewers.plain`).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from compiler.trace.compile_names import RESET
 from compiler.trace.records import (
@@ -21,34 +22,21 @@ from compiler.trace.records import (
     Warned,
 )
 from compiler.trace.records.session import FactKind
+from viewers.collected import known_sum
+from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary.arguments import gpu_of
 from viewers.summary.breaks import BreakSite, break_sites
 from viewers.summary.caches import CacheUse, cache_uses
-from viewers.summary.calls import Cut, ModelCall, Piece, calls_of, first_cut_call
+from viewers.summary.calls import ModelCall, calls_of, first_cut_call
 from viewers.summary.cudagraphs import CudagraphUse, cudagraph_uses
 from viewers.summary.doing import doing
 from viewers.summary.findings import Finding, findings_of
-from viewers.summary.fusion import (
-    FusionSummary,
-    GraphFusion,
-    PairResult,
-    fusion_summary,
-    rule_words,
-)
-from viewers.summary.kernels import KernelRow, KernelSummary, kernel_summary
-from viewers.summary.memory import (
-    GraphMemory,
-    MemorySummary,
-    memory_summary,
-    peak_words,
-    reuse_of,
-    reuse_words,
-)
+from viewers.summary.fusion import FusionSummary, fusion_summary
+from viewers.summary.kernels import KernelSummary, kernel_summary
 from viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
-from viewers.summary.place import Place, place_of
 from viewers.summary.recompiles import RecompileCause, recompile_causes
-from viewers.summary.verdict import Verdict, during, verdict_of
+from viewers.summary.verdict import Verdict, verdict_of
 from viewers.words import plural
 
 
@@ -81,7 +69,6 @@ class Summary:
     skipped: tuple[FrameSkipped, ...]
     fusion: FusionSummary
     kernels: KernelSummary
-    memory: MemorySummary
     phases: tuple[PhaseTime, ...]
     stages: tuple[StageTime, ...]
     """Compile time by stage; the parts add up."""
@@ -96,11 +83,20 @@ class Summary:
     doing: str
     """The last reported stage and activity: `build: building 12 kernels`."""
 
+    @cached_property
+    def names(self) -> FileNames:
+        """Short file names, relative to the recorded file."""
+        return FileNames.for_settings(self.settings)
+
+    @property
+    def missing(self) -> list[str]:
+        """What an option asked for but the recording lacks: shown before what it has."""
+        return list(dict.fromkeys(warned.message for warned in self.warnings if warned.asked))
+
     @property
     def recompile_seconds(self) -> float | None:
         """Seconds of all recompiles; None if there are none, or none has ended."""
-        known = [cause.seconds for cause in self.recompiles if cause.seconds is not None]
-        return sum(known) if known else None
+        return known_sum(cause.seconds for cause in self.recompiles)
 
 
 def summarise(recording: Recording) -> Summary:
@@ -112,9 +108,9 @@ def summarise(recording: Recording) -> Summary:
     captured = [graph for graph in recording.graphs.values() if graph.kind == "captured"]
     frames = {graph.compile_id.partition("/")[0] for graph in captured}
     graphs = len(frames)
-    start, end = recording.start, recording.end
+    end = recording.end
     return Summary(
-        settings=start.settings if start else None,
+        settings=recording.settings,
         not_in_log=recording.lacking,
         environment=recording.environment,
         gpu=gpu_of(recording),
@@ -131,7 +127,6 @@ def summarise(recording: Recording) -> Summary:
         skipped=tuple(recording.all(FrameSkipped)),
         fusion=fusion_summary(recording),
         kernels=kernel_summary(recording),
-        memory=memory_summary(recording),
         phases=phase_times(recording),
         stages=stage_times(recording),
         caches=cache_uses(recording),
@@ -156,26 +151,3 @@ def _reset_notes(recording: Recording) -> tuple[Warned, ...]:
         "r1.0/0 is the 0/0 after the first reset"
     )
     return (Warned(message=message),)
-
-
-__all__ = [
-    "BreakSite",
-    "Cut",
-    "Finding",
-    "GraphFusion",
-    "GraphMemory",
-    "KernelRow",
-    "ModelCall",
-    "PairResult",
-    "Piece",
-    "Place",
-    "RecompileCause",
-    "Summary",
-    "during",
-    "peak_words",
-    "place_of",
-    "reuse_of",
-    "reuse_words",
-    "rule_words",
-    "summarise",
-]  # fmt: skip

@@ -12,7 +12,7 @@ def gpu_of(recording: Recording) -> str:
     those of a captured graph. "" if none were."""
     machine = recording.environment
     tensors = [one.tensor for start in recording.all(CallStart) for one in start.arguments]
-    if recording.start is not None and recording.start.settings.program:
+    if recording.settings is not None and recording.settings.program:
         graphs = (one for one in recording.all(Graph) if one.kind == "captured")
         tensors += [node.value for graph in graphs for node in graph.nodes]
     on_gpu = any(one is not None and one.device.startswith("cuda") for one in tensors)

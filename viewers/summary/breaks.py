@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 from compiler.trace.records import Advice, FrameStart, Graph, GraphBreak, Location
+from viewers.collected import grouped
 from viewers.recording import Recording
 from viewers.summary.place import Place, place_of
 
@@ -83,9 +84,10 @@ class BreakSite:
 
 def break_sites(recording: Recording) -> tuple[BreakSite, ...]:
     """Distinct sites, by file, line and code, in order of first occurrence."""
-    grouped: dict[tuple[str, int, str], list[GraphBreak]] = defaultdict(list)
-    for record in recording.all(GraphBreak):
-        grouped[record.location.file, record.location.line, record.gb or record.type].append(record)
+    sites = grouped(
+        ((record.location.file, record.location.line, record.gb or record.type), record)
+        for record in recording.all(GraphBreak)
+    )
     captured = {one.compile_id for one in recording.all(Graph) if one.kind == "captured"}
     resumed = resumed_after(recording)
     after: dict[int, set[str]] = defaultdict(set)
@@ -107,7 +109,7 @@ def break_sites(recording: Recording) -> tuple[BreakSite, ...]:
             set().union(*(after[id(record)] for record in records)),
             all(map(is_first, records)),
         )
-        for records in grouped.values()
+        for records in sites.values()
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compiler.trace.records import CacheLookup
+from viewers.collected import grouped, known_sum
 from viewers.recording import Recording
 
 _ORDER = (
@@ -36,25 +37,21 @@ class CacheUse:
 
 def cache_uses(recording: Recording) -> tuple[CacheUse, ...]:
     """One entry per cache, in the order in which a compile queries them."""
-    by_cache: dict[str, list[CacheLookup]] = {name: [] for name in _ORDER}
-    for lookup in recording.all(CacheLookup):
-        by_cache.setdefault(lookup.cache, []).append(lookup)
-    uses = []
-    for cache, lookups in by_cache.items():
-        if not lookups:
-            continue
-        saved = [one.saved_seconds for one in lookups if one.saved_seconds is not None]
-        uses.append(
-            CacheUse(
-                cache=cache,
-                hits=sum(one.verdict == "hit" for one in lookups),
-                misses=sum(one.verdict == "miss" for one in lookups),
-                bypasses=sum(one.verdict == "bypass" for one in lookups),
-                missed=tuple(dict.fromkeys(one.missed for one in lookups if one.missed)),
-                saved_seconds=sum(saved) if saved else None,
-            )
-        )
-    return tuple(uses)
+    by_cache = grouped((lookup.cache, lookup) for lookup in recording.all(CacheLookup))
+    ordered = dict.fromkeys(cache for cache in (*_ORDER, *by_cache) if cache in by_cache)
+    return tuple(_use(cache, by_cache[cache]) for cache in ordered)
+
+
+def _use(cache: str, lookups: list[CacheLookup]) -> CacheUse:
+    verdicts = [one.verdict for one in lookups]
+    return CacheUse(
+        cache=cache,
+        hits=verdicts.count("hit"),
+        misses=verdicts.count("miss"),
+        bypasses=verdicts.count("bypass"),
+        missed=tuple(dict.fromkeys(one.missed for one in lookups if one.missed)),
+        saved_seconds=known_sum(one.saved_seconds for one in lookups),
+    )
 
 
 def served_from_caches(recording: Recording) -> Served:

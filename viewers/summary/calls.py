@@ -14,6 +14,7 @@ from compiler.trace.records import (
     GraphBreak,
     Guards,
 )
+from viewers.collected import grouped
 from viewers.recording import Recording
 from viewers.summary.arguments import arguments_of, short_arguments_of
 from viewers.summary.breaks import Crossings, break_title, crossings_of, host_waits
@@ -80,9 +81,7 @@ def calls_of(recording: Recording) -> tuple[ModelCall, ...]:
     after the calls (while timing), the last."""
     starts = {start.call: start for start in recording.all(CallStart)}
     ends = {end.call: end for end in recording.all(CallEnd)}
-    pieces: dict[int, list[Piece]] = defaultdict(list)
-    for piece in _pieces(recording):
-        pieces[piece.call].append(piece)
+    pieces = grouped((piece.call, piece) for piece in _pieces(recording))
     calls = []
     before: dict[str, str] = {}
     numbers = sorted({*starts, *ends, *pieces})

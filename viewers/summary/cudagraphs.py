@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from compiler.trace.cudagraph_reasons import NO_GPU
 from compiler.trace.records import Advice, CudagraphRecording, CudagraphSkip, Location
+from viewers.collected import grouped, known_sum
 from viewers.recording import Recording
 from viewers.words import bytes_text, listed, numbers_text, plural, seconds_text
 
@@ -34,8 +35,7 @@ class CudagraphUse:
     @property
     def bytes(self) -> int | None:
         """None if it is not known of any."""
-        known = [one.bytes for one in self.recordings if one.bytes is not None]
-        return sum(known) if known else None
+        return known_sum(one.bytes for one in self.recordings)
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,11 @@ class CudagraphCost:
 
 def cudagraph_uses(recording: Recording) -> tuple[CudagraphUse, ...]:
     """One entry for each graph, or part, that was recorded."""
-    grouped: dict[tuple[str, str], list[CudagraphRecording]] = {}
-    for one in recording.all(CudagraphRecording):
-        grouped.setdefault((one.graph, one.part), []).append(one)
-    parts = [graph for graph, _ in grouped]
+    by_part = grouped(((one.graph, one.part), one) for one in recording.all(CudagraphRecording))
+    parts = [graph for graph, _ in by_part]
     return tuple(
         CudagraphUse(graph, part if parts.count(graph) > 1 else "", tuple(records))
-        for (graph, part), records in grouped.items()
+        for (graph, part), records in by_part.items()
     )
 
 
@@ -75,9 +73,9 @@ def cudagraph_costs(recording: Recording) -> tuple[CudagraphCost, ...]:
                 again.setdefault((one.reason, one.location), []).append(one)
             elif one.sizes != first:
                 again.setdefault((MANY_SIZES, None), []).append(one)
-    skips: dict[tuple[str, str, Location | None], list[CudagraphSkip]] = {}
-    for skip in recording.all(CudagraphSkip):
-        skips.setdefault((skip.scope, skip.reason, skip.location), []).append(skip)
+    skips = grouped(
+        ((one.scope, one.reason, one.location), one) for one in recording.all(CudagraphSkip)
+    )
     recorded = [_again(reason, at, records) for (reason, at), records in again.items()]
     return (
         *sorted(recorded, key=lambda one: -(one.seconds or 0.0)),
@@ -180,7 +178,7 @@ def cudagraph_words(uses: Iterable[CudagraphUse]) -> str:
     if not found:
         return ""
     count = sum(len(use.recordings) for use in found)
-    known = [use.bytes for use in found if use.bytes is not None]
+    size = known_sum(use.bytes for use in found)
     if any(one.again is None for use in found for one in use.recordings):
         words = f"CUDA graphs recorded {plural(count, 'time')}"
     else:
@@ -189,5 +187,5 @@ def cudagraph_words(uses: Iterable[CudagraphUse]) -> str:
         words += f", {plural(more, 'time')} again" if more else ""
     return " · ".join(
         [words, seconds_text(sum(use.seconds for use in found))]
-        + ([bytes_text(sum(known))] if any(known) else [])
+        + ([bytes_text(size)] if size else [])
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from compiler.trace.matching import base_graph
 from compiler.trace.records import EngineSpeed, Kernel
+from viewers.collected import grouped
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.kernels import loop_nests
@@ -138,9 +139,7 @@ def _graphs(first: EngineColumn, second: EngineColumn) -> tuple[GraphPair, ...]:
 def _by_graph(recording: Recording) -> dict[str, tuple[float | None, float | None, float | None]]:
     """Graph -> (loop nests, library calls, peak bytes)."""
     planned = peaks(recording)
-    kernels: dict[str, list[Kernel]] = {}
-    for kernel in recording.kernels.values():
-        kernels.setdefault(base_graph(kernel.graph), []).append(kernel)
+    kernels = grouped((base_graph(one.graph), one) for one in recording.kernels.values())
     calls = {name: sum(one.language == "aten" for one in its) for name, its in kernels.items()}
     return {
         name: (loop_nests(kernels.get(name, ())), calls.get(name), planned.get(name))

@@ -30,11 +30,13 @@ from compiler.trace.records import (
     TorchSettings,
 )
 from compiler.trace.records.session import FactKind
+from viewers.collected import whole_sum
 from viewers.recording import Recording
-from viewers.summary import Place, Summary
+from viewers.summary import Summary
 from viewers.summary.fused import named_together
 from viewers.summary.kernels import loop_nests
 from viewers.summary.memory import highest_peak
+from viewers.summary.place import Place
 from viewers.words import NOT_IN_LOG, listed, plural
 
 FactUnit = Literal["count", "bytes", "seconds", "instructions", "error"]
@@ -212,9 +214,8 @@ def _recompiles(summary: Summary) -> Iterator[Fact]:
 
 def _instructions(recording: Recording) -> Iterator[Fact]:
     """Of the calls that compiled."""
-    counted = [one.instructions for one in recording.all(CallEnd) if one.compiled]
-    if counted and None not in counted:
-        total = sum(one or 0 for one in counted)
+    total = whole_sum(one.instructions for one in recording.all(CallEnd) if one.compiled)
+    if total is not None:
         yield Fact("", "compile instructions", total, "instructions")
 
 
@@ -225,9 +226,9 @@ def _predicted(recording: Recording) -> Iterator[Fact]:
         return
     calls = sum(max(1, len(one.steps)) for one in kernels)
     yield Fact("", "predicted kernels", calls)
-    spilled = [one.spill_bytes for one in recording.all(KernelBinary) if one.predicted]
-    if spilled and None not in spilled:
-        yield Fact("", "predicted spills", sum(one or 0 for one in spilled), "bytes")
+    spilled = whole_sum(one.spill_bytes for one in recording.all(KernelBinary) if one.predicted)
+    if spilled is not None:
+        yield Fact("", "predicted spills", spilled, "bytes")
 
 
 def _dynamic_sizes(recording: Recording) -> Iterator[Fact]:
@@ -327,5 +328,4 @@ def _error(numerics: Numerics | None) -> float | None:
 
 
 def _saved(recording: Recording) -> int | None:
-    sizes = [one.saved_bytes for one in recording.all(Partition)]
-    return None if None in sizes or not sizes else sum(size or 0 for size in sizes)
+    return whole_sum(one.saved_bytes for one in recording.all(Partition))

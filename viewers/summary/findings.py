@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from compiler.trace.records import Advice, CallStart, EagerFallback, Numerics
+from viewers.collected import grouped
 from viewers.command_line import command_line
 from viewers.recording import Recording
 from viewers.summary.breaks import BreakSite, Crossings, ordered_advice
@@ -114,13 +115,13 @@ def findings_of(
 
 def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
     """A finding for a result slower than eager that no other finding explains."""
-    speed, start = recording.speed, recording.start
-    if speed is None or start is None or speed.in_noise or speed.speedup >= 1:
+    speed, settings = recording.speed, recording.settings
+    if speed is None or settings is None or speed.in_noise or speed.speedup >= 1:
         return []
     if speed.compiled_again or any(_slows(finding) for finding in found):
         return []
     look = Advice(
-        text="It breaks a call down, kernel by kernel", code=command_line("profile", start.settings)
+        text="It breaks a call down, kernel by kernel", code=command_line("profile", settings)
     )
     captured = any(graph.kind == "captured" for graph in recording.graphs.values())
     cause = "; the cause was not found" if captured else ": torch.compile captured no graph"
@@ -234,11 +235,11 @@ def _output_words(path: str) -> str:
 
 
 def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[Finding]:
-    grouped: dict[tuple[str, str, str], list[EagerFallback]] = {}
-    for record in recording.all(EagerFallback):
-        grouped.setdefault((record.kind, record.function, record.reason), []).append(record)
+    alike = grouped(
+        ((one.kind, one.function, one.reason), one) for one in recording.all(EagerFallback)
+    )
     found = []
-    for (kind, function, _), records in grouped.items():
+    for (kind, function, _), records in alike.items():
         first = records[0]
         what = function or first.compile_id or "a frame"
         when = f" from call {first.call} on" if first.call else ""

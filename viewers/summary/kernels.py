@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from compiler.trace.records import Kernel, KernelBinary
+from viewers.collected import grouped
 from viewers.kernel_names import KernelNames
 from viewers.recording import Recording
 
@@ -47,9 +48,7 @@ def loop_nests(kernels: Iterable[Kernel]) -> int | None:
 
 
 def kernel_summary(recording: Recording) -> KernelSummary:
-    binaries: dict[str, list[KernelBinary]] = {}
-    for binary in recording.all(KernelBinary):
-        binaries.setdefault(binary.kernel, []).append(binary)
+    binaries = grouped((binary.kernel, binary) for binary in recording.all(KernelBinary))
     rows, names = [], KernelNames(recording)
     for kernel in recording.kernels.values():
         places = [(place.file, place.line) for place in kernel.locations]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compiler.trace.matching import base_graph, is_predicted
-from compiler.trace.records import Buffer, MemoryPlan, Partition, SavedValue
+from compiler.trace.records import MemoryPlan, Partition, SavedValue
 from viewers.recording import Recording
 from viewers.words import bytes_text, plural
 
@@ -27,39 +27,6 @@ class ReuseSavings:
     """Bytes not allocated again; None if a size is symbolic."""
     peak_saved: int | None
     """Bytes by which reuse lowers the peak."""
-
-
-@dataclass(frozen=True)
-class GraphMemory:
-    """The plan of one graph."""
-
-    graph: str
-    peak_bytes: int | None
-    without_reuse_bytes: int | None
-    reuse: ReuseSavings
-    largest: tuple[Buffer, ...]
-    """The largest buffers that it allocates, at most five, unknown sizes last."""
-
-
-@dataclass(frozen=True)
-class MemorySummary:
-    graphs: tuple[GraphMemory, ...]
-    partitions: tuple[Partition, ...]
-    """One per joint graph: what is saved, what is recomputed, why."""
-
-
-def memory_summary(recording: Recording) -> MemorySummary:
-    graphs = tuple(
-        GraphMemory(
-            graph=plan.graph,
-            peak_bytes=plan.peak_bytes,
-            without_reuse_bytes=plan.without_reuse_bytes,
-            reuse=reuse_of(plan),
-            largest=_largest(plan),
-        )
-        for plan in recording.all(MemoryPlan)
-    )
-    return MemorySummary(graphs=graphs, partitions=tuple(recording.all(Partition)))
 
 
 def peaks(recording: Recording) -> dict[str, int | None]:
@@ -94,11 +61,11 @@ def reuse_of(plan: MemoryPlan) -> ReuseSavings:
     )
 
 
-def peak_words(peak: int | None, without: int | None, reuse: ReuseSavings) -> str:
+def peak_words(plan: MemoryPlan, reuse: ReuseSavings) -> str:
     """`peak 6.1 MB (9.1 MB without reuse)`."""
-    if peak is None:
+    if plan.peak_bytes is None:
         return "peak unknown: symbolic sizes"
-    words = f"peak {bytes_text(peak)}"
+    words, without = f"peak {bytes_text(plan.peak_bytes)}", plan.without_reuse_bytes
     if without is None or not reuse.buffers:
         return words
     return f"{words} ({bytes_text(without) if reuse.peak_saved else 'the same'} without reuse)"
@@ -126,8 +93,3 @@ def partition_words(partition: Partition) -> str:
     saved = sum(value.choice == "saved" for value in partition.values)
     words = f"{plural(saved, 'value')} saved, {bytes_text(partition.saved_bytes)}"
     return f"{words}; {plural(partition.recomputed, 'operation')} recomputed"
-
-
-def _largest(plan: MemoryPlan) -> tuple[Buffer, ...]:
-    own = [buffer for buffer in plan.buffers if buffer.kind != "input"]
-    return tuple(sorted(own, key=lambda one: -(one.bytes or 0))[:5])

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.trace.records import Phase
+from viewers.collected import grouped
 from viewers.recording import Recording
 
 STAGES = {
@@ -87,14 +88,6 @@ def outwards(phase: Phase, phases: Mapping[int, Phase]) -> list[Phase]:
     return list(found.values())
 
 
-@dataclass
-class _Sums:
-    count: int = 0
-    seconds: float = 0.0
-    own: float = 0.0
-    beside: float = 0.0
-
-
 class _Forest:
     """Phases by id, with what follows from their nesting."""
 
@@ -144,20 +137,17 @@ def phase_times(recording: Recording) -> tuple[PhaseTime, ...]:
     """One entry per name, most own time first."""
     forest = _Forest(recording)
     beside = forest.build_threads()
-    sums: dict[str, _Sums] = defaultdict(_Sums)
-    for phase in forest.phases.values():
-        one = sums[phase.name]
-        one.count += 1
-        if phase.thread in beside:
-            one.beside += forest.own(phase)
-        else:
-            one.own += forest.own(phase)
-        if all(outer.name != phase.name for outer in outwards(phase, forest.phases)[1:]):
-            one.seconds += phase.seconds
-    times = [
-        PhaseTime(name, one.count, one.seconds, one.own, one.beside) for name, one in sums.items()
-    ]
+    times = []
+    for name, same in grouped((one.name, one) for one in forest.phases.values()).items():
+        whole = [one.seconds for one in same if not _is_inside(one, name, forest.phases)]
+        own = [forest.own(one) for one in same if one.thread not in beside]
+        aside = [forest.own(one) for one in same if one.thread in beside]
+        times.append(PhaseTime(name, len(same), *(sum(of, 0.0) for of in (whole, own, aside))))
     return tuple(sorted(times, key=lambda one: (-one.self_seconds, -one.beside_seconds, one.name)))
+
+
+def _is_inside(phase: Phase, name: str, phases: Mapping[int, Phase]) -> bool:
+    return any(outer.name == name for outer in outwards(phase, phases)[1:])
 
 
 def stage_times(recording: Recording) -> tuple[StageTime, ...]:

@@ -16,6 +16,7 @@ from compiler.trace.records import (
     Recompile,
 )
 from compiler.trace.source_names import root_of
+from viewers.collected import known_sum
 from viewers.recording import Recording
 from viewers.summary.arguments import arguments_of
 from viewers.summary.breaks import ordered_advice
@@ -313,7 +314,6 @@ def _cause(
     frames: list[RecompiledFrame], resumed: Collection[str], calls: _Calls
 ) -> RecompileCause:
     first = frames[0]
-    known = [frame.seconds for frame in frames if frame.seconds is not None]
     values = [first.change.expected]
     for frame in frames:
         if frame.change.name == first.change.name and frame.change.seen != values[-1]:
@@ -325,7 +325,7 @@ def _cause(
         change=change,
         values=tuple(values),
         frames=tuple(frames),
-        seconds=sum(known) if known else None,
+        seconds=known_sum(frame.seconds for frame in frames),
         place=first.place,
         advice=ordered_advice(advice),
         repeated=sum(calls.repeats(frame) for frame in frames),

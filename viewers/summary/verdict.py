@@ -73,15 +73,15 @@ def verdict_of(recording: Recording, graphs: int) -> Verdict:
         return Verdict(words, so_far, "neutral")
     if not graphs:
         return Verdict("Nothing was compiled", _words("torch.compile captured no graph"), "lost")
-    start = recording.start
-    until = start.settings.until if start else "run"
+    settings = recording.settings
+    until = settings.until if settings else "run"
     if until != "run":
         return Verdict(f"Recorded until {until}", _words(f"speed {NOT_MEASURED}"), "neutral")
     if recording.lacking and end is not None and status == "incomplete":
         return Verdict("Read from a log that is cut off", _words(end.reason), "neutral")
     if recording.lacking:
         return Verdict("Read from a log", _words(f"speed {NOT_IN_LOG}"), "neutral")
-    if start is not None and start.settings.program:
+    if settings is not None and settings.program:
         return Verdict("Ran as it is", _words(f"speed {NOT_MEASURED}"), "neutral")
     if not recording.all(CallStart):
         why = "the file calls torch.compile itself; define `model` and `example_inputs` to time it"

@@ -10,8 +10,8 @@ from compiler.trace.records import Advice
 from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role, Span
 from viewers.places import FileNames
-from viewers.summary import Finding
-from viewers.summary.profile import Cause
+from viewers.summary.findings import Finding
+from viewers.summary.profile.causes.cause import Cause
 from viewers.tables.places import place_lines
 
 

@@ -10,7 +10,7 @@ from viewers.kit.spans import Role
 from viewers.kit.table import Cell, table
 from viewers.labels import WRITTEN_IN
 from viewers.places import FileNames
-from viewers.summary import KernelRow
+from viewers.summary.kernels import KernelRow
 from viewers.words import bytes_text, plural, seconds_text
 
 _DROP = (5, 6, 4, 3)

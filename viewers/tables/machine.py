@@ -9,7 +9,7 @@ from viewers.kit.figures import TimeUnit, rate_text, share_text
 from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, heading
-from viewers.summary.profile import SideWork
+from viewers.summary.profile.work import SideWork
 from viewers.words import NOT_MEASURED, bytes_text, plural
 
 WORK_ALIGN = "rrrrrr"

@@ -11,7 +11,7 @@ from viewers.kit.spans import Line
 from viewers.kit.table import Cell
 from viewers.places import FileNames
 from viewers.plain import plain
-from viewers.summary import Place
+from viewers.summary.place import Place
 
 LONG_NAME = 24
 """Cells of `file:line` from which it may get a line of its own."""

@@ -13,7 +13,8 @@ from viewers.kit.figures import TimeUnit
 from viewers.kit.spans import Line, Role, Span
 from viewers.places import FileNames
 from viewers.plain import plain
-from viewers.summary.profile import RegionRow, Sums
+from viewers.summary.profile.rows import RegionRow
+from viewers.summary.profile.waterfall import Sums
 from viewers.summary.profile.where import where
 
 LINE, REGION, NOISE = "line", "region", "±"

@@ -9,6 +9,7 @@ from typing import Literal
 from compiler.control.decisions import APART, FUSE
 from compiler.control.matters import NOTHING_SHARED
 from compiler.trace.records import Decided, Run, SchedulerNode
+from viewers.collected import grouped
 from viewers.recording import Recording
 from viewers.summary.fusion import pair_of, sides_of
 from viewers.words import bytes_text, listed, plural, shape_text
@@ -221,10 +222,8 @@ def hint(first: Sequence[SchedulerNode], second: Sequence[SchedulerNode]) -> str
 
 def lessons(missed: Sequence[Guess]) -> list[tuple[str, list[Guess]]]:
     """Rule -> the guesses that it proved wrong, the rule that did so most often first."""
-    found: dict[str, list[Guess]] = {}
-    for guess in missed:
-        assert guess.truth is not None
-        found.setdefault(guess.truth.rule if guess.truth.choice == APART else "", []).append(guess)
+    truths = [(guess.truth, guess) for guess in missed if guess.truth is not None]
+    found = grouped((one.rule if one.choice == APART else "", guess) for one, guess in truths)
     return sorted(found.items(), key=lambda item: -len(item[1]))
 
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from viewers.kit.colours import TONES
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.spans import Role
-from viewers.summary.differences import Difference, Effect
+from viewers.summary.differences import Difference
+from viewers.summary.differences.effects import Effect
 from viewers.summary.differences.words import TONE_GLYPHS, call_words, effect_words
 from viewers.text.difference import blocks, same_cut
 from viewers.words import plural

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from viewers.collected import grouped
 from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Role
 from viewers.kit.table import Cell, heading, table
-from viewers.summary.differences import CountChange, Difference, KernelChange, TextDiff, Veto
+from viewers.summary.differences import Difference
 from viewers.summary.differences.effects import OTHER_GRAPHS
+from viewers.summary.differences.figures import CountChange
+from viewers.summary.differences.kernel_changes import KernelChange
+from viewers.summary.differences.lines import TextDiff
+from viewers.summary.differences.vetoes import Veto
 from viewers.summary.differences.words import (
     change_text,
     change_words,
@@ -118,9 +123,9 @@ def _kernels(difference: Difference, width: int, code: bool) -> list[TextLine]:
         return [line((f"{plural(same, 'kernel')}, all as before", "dim"))] if same else []
     lines = [heading("kernels", f"{same} as before" if same else "")]
     across = len(set(difference.engines)) > 1
-    alike: dict[tuple[str, str], list[KernelChange]] = {}
-    for one in changed:
-        alike.setdefault((one.label, one.kind if across else kernel_words(one)), []).append(one)
+    alike = grouped(
+        ((one.label, one.kind if across else kernel_words(one)), one) for one in changed
+    )
     for (label, words), group in list(alike.items())[: None if code else KERNELS]:
         for some in [[one] for one in group] if code else [group]:
             ids = listed([each.id for one in some for each in one.after or one.before])

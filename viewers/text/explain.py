@@ -9,16 +9,15 @@ from compiler.trace.records import DdpBuckets
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.losses import losses_sentences
 from viewers.recording import Recording
-from viewers.summary import Summary, summarise
+from viewers.summary import Summary
 from viewers.summary.cudagraphs import cudagraph_words
-from viewers.summary.engines import Comparison, compare
-from viewers.summary.findings import findings_of_both
 from viewers.summary.ranks.collectives import started
 from viewers.text import engines
 from viewers.text.failure import failure_lines
 from viewers.text.finding import findings_lines
-from viewers.text.header import counts, header, names_of, title
-from viewers.text.sections import OF_BOTH, SectionView, section
+from viewers.text.header import counts, header, title
+from viewers.text.parts import Parts
+from viewers.text.sections import section
 from viewers.text.sections.collectives import counted
 from viewers.text.sections.fusion import fusion_line
 from viewers.words import NOT_IN_LOG, bytes_text, listed, plural, seconds_text
@@ -40,76 +39,42 @@ def explain(
     the recording, if it was kept.
     """
     width = max(80, min(width, 300))
-    comparison = compare(recording)
-    if comparison is not None:
-        return _both(recording, comparison, width, height, show, trace)
-    # an engine whose part has only begun, or in which the recording ended
-    recording = next(iter(recording.engines.values()), recording)
-    summary = summarise(recording)
-    names = names_of(summary)
-    failed = summary.verdict.tone == "failed"
-    if failed:
-        lines = failure_lines(recording, summary, names, width)
-        lines += [BLANK, title(summary)] if summary.settings else []
-        if summary.graphs or summary.breaks:
-            lines.append(counts(summary))
-    else:
-        lines = header(summary)
-    lines += _losses(recording)
-    lines += [line((text, "warn"), hang=2) for text in asked_for_and_missing(summary)]
-    lines += findings_lines(summary.findings, names, width, max(8, height - MARGIN))
-    if not summary.findings and not failed:
-        lines += nothing_lines(summary)
-    evidence = [*evidence_lines(summary), *_sent(recording)]
-    lines += [BLANK, *evidence] if evidence and summary.findings else evidence
-    lines += warning_lines(summary)
+    parts = Parts(recording)
+    first, names, both = parts.first, parts.first.names, parts.comparison is not None
+    lines = _head(parts, width)
+    lines += [line((words, "warn"), hang=2) for words in losses_sentences(parts.recording)]
+    lines += [line((text, "warn"), hang=2) for text in parts.missing]
+    failed = not both and first.verdict.tone == "failed"
+    for one, summary in zip(parts.recordings, parts.summaries, strict=True):
+        if both and summary.failure is not None:
+            lines += [BLANK, *failure_lines(one, summary, names, width)]
+    lines += findings_lines(parts.findings, names, width, max(8, height - MARGIN))
+    if not parts.findings and not failed:
+        lines += nothing_lines(first)
+    evidence = [] if both else [*evidence_lines(first), *_sent(parts.recording)]
+    lines += [BLANK, *evidence] if evidence and first.findings else evidence
+    for engine, summary in zip(parts.engines, parts.summaries, strict=True):
+        notes = warning_lines(summary)
+        lines += [line((engine, "accent")), *notes] if notes and both else notes
     for wanted in show:
-        name, _, detail = wanted.partition("=")
-        view = SectionView(recording, summary, names, width, detail)
-        lines += [BLANK, *section(name)(view)]
-    return [*lines, BLANK, _footer(summary, show, trace)]
-
-
-def _both(
-    recording: Recording,
-    comparison: Comparison,
-    width: int,
-    height: int,
-    show: Sequence[str],
-    trace: str,
-) -> list[TextLine]:
-    """Both engines: they compiled the same graphs; the table compares the results."""
-    first, second = comparison.columns
-    names = names_of(first.summary)
-    lines = engines.header(comparison, first.summary, width)
-    lines += _losses(recording)
-    asked = dict.fromkeys(
-        text for column in comparison.columns for text in asked_for_and_missing(column.summary)
-    )
-    lines += [line((text, "warn"), hang=2) for text in asked]
-    for column in comparison.columns:
-        if column.summary.failure is not None:
-            lines += [BLANK, *failure_lines(column.recording, column.summary, names, width)]
-    found = findings_of_both(first.summary.findings, second.summary.findings)
-    lines += findings_lines(found, names, width, max(8, height - MARGIN))
-    if not found:
-        lines += nothing_lines(first.summary)
-    for column in comparison.columns:
-        notes = warning_lines(column.summary)
-        lines += [line((column.engine, "accent")), *notes] if notes else []
-    for wanted in show:
-        name, _, detail = wanted.partition("=")
-        if name in OF_BOTH:
-            source = recording if name == "engines" else first.recording
-            view = SectionView(source, first.summary, names, width, detail)
-            lines += [BLANK, *section(name)(view)]
-            continue
-        for column in comparison.columns:
-            if name == "decisions" and not column.recording.decisions.decided:
+        for engine, view in parts.views(wanted, width):
+            if engine and wanted.startswith("decisions") and not view.recording.decisions.decided:
                 continue
-            view = SectionView(column.recording, column.summary, names, width, detail)
-            lines += [BLANK, line((column.engine, "strong")), *section(name)(view)]
-    return [*lines, BLANK, _footer(first.summary, show, trace, ("engines",))]
+            title = [line((engine, "strong"))] if engine else []
+            lines += [BLANK, *title, *section(wanted.partition("=")[0])(view)]
+    return [*lines, BLANK, _footer(first, show, trace, ("engines",) if both else ())]
+
+
+def _head(parts: Parts, width: int) -> list[TextLine]:
+    """Title, verdict and counts; of both engines their table, too."""
+    first = parts.first
+    if parts.comparison is not None:
+        return engines.header(parts.comparison, first, width)
+    if first.verdict.tone != "failed":
+        return header(first)
+    lines = failure_lines(parts.recording, first, first.names, width)
+    lines += [BLANK, title(first)] if first.settings else []
+    return [*lines, counts(first)] if first.graphs or first.breaks else lines
 
 
 def nothing_lines(summary: Summary) -> list[TextLine]:
@@ -120,9 +85,8 @@ def nothing_lines(summary: Summary) -> list[TextLine]:
     if not summary.skipped:
         return [line("torch.compile was given no frame")]
     lines = [line(f"{plural(len(summary.skipped), 'frame')} left to Python:")]
-    names = names_of(summary)
     for frame in summary.skipped[:6]:
-        where = names.place(frame.location.file, frame.location.line)
+        where = summary.names.place(frame.location.file, frame.location.line)
         lines.append(line(f"  {where}  {frame.function}  ", (frame.reason, "dim"), hang=4))
     return lines
 
@@ -185,15 +149,6 @@ def _predicted(summary: Summary) -> list[TextLine]:
     if len(made) < len(binaries):
         facts.append(f"{len(binaries) - len(made)} not compiled")
     return [line(("gpu      ", "dim"), " · ".join(facts), hang=9)]
-
-
-def _losses(recording: Recording) -> list[TextLine]:
-    return [line((words, "warn"), hang=2) for words in losses_sentences(recording)]
-
-
-def asked_for_and_missing(summary: Summary) -> list[str]:
-    """What an option asked for but the recording lacks: shown before what it has."""
-    return list(dict.fromkeys(warned.message for warned in summary.warnings if warned.asked))
 
 
 def warning_lines(summary: Summary) -> list[TextLine]:

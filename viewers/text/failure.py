@@ -6,8 +6,10 @@ from compiler.trace.records import Failure
 from viewers.kit.lines import TextLine, line, prose
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary import Summary, during, place_of
+from viewers.summary import Summary
+from viewers.summary.place import place_of
 from viewers.summary.printed import last_words
+from viewers.summary.verdict import during
 from viewers.tables.places import place_lines
 from viewers.text.header import file_name
 

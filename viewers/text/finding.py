@@ -10,7 +10,7 @@ from viewers.kit.cells import cut
 from viewers.kit.lines import BLANK, TextLine, fitted, line
 from viewers.places import FileNames
 from viewers.plain import plain
-from viewers.summary import Finding
+from viewers.summary.findings import Finding
 from viewers.tables.findings import finding_lines, role_of
 from viewers.words import plural
 

@@ -7,7 +7,6 @@ import os
 from viewers.kit.colours import TONES
 from viewers.kit.lines import TextLine, line
 from viewers.labels import calls_text
-from viewers.places import FileNames
 from viewers.summary import Summary
 from viewers.summary.numerics import numerics_words
 from viewers.words import NOT_MEASURED, number, plural, seconds_text
@@ -117,8 +116,3 @@ def _numerics(summary: Summary) -> str:
         ran = settings is not None and settings.until == "run" and not settings.program
         return f"error {NOT_MEASURED}" if ran and summary.failure is None else ""
     return numerics_words(numerics)
-
-
-def names_of(summary: Summary) -> FileNames:
-    """Short file names, relative to the recorded file."""
-    return FileNames.for_settings(summary.settings)

@@ -9,22 +9,25 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path, PurePath
 
 from compiler.trace.torch_logs.alike import Glance
+from viewers.collected import grouped
 from viewers.kit.lines import BLANK, TextLine, line
+from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
-from viewers.summary.differences import Alignment, Effect, difference
+from viewers.summary.differences import difference
+from viewers.summary.differences.alignment import Alignment
 from viewers.summary.differences.caches import follows
-from viewers.summary.differences.effects import cache_effects
+from viewers.summary.differences.effects import Effect, cache_effects
 from viewers.summary.facts import Value, facts
 from viewers.summary.own_words import are_ranks
-from viewers.summary.ranks import RankMember
+from viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence
 from viewers.summary.ranks.events import events_of
 from viewers.text.diff import effect_lines
 from viewers.text.explain import explain
-from viewers.text.header import names_of
 from viewers.text.ranks import ranks_lines
 from viewers.words import listed, plural, seconds_text
 
@@ -81,69 +84,126 @@ class Unread:
         return f"process {pid}" if rank is None else f"rank {rank}"
 
 
-@dataclass(frozen=True)
-class Told:
-    """What the processes did."""
+class Several:
+    """The processes of one folder, at least one; `unread`: its logs that were not decoded."""
 
-    headline: str
-    """`2 processes compiled, all the same`."""
-    rows: tuple[tuple[str, str, str, str], ...]
-    """Name, program, counts, and how it ended unless that was well; of each process, or of each
-    group."""
-    groups: tuple[tuple[Process, ...], ...]
-    """Processes that compiled the same, the largest group first."""
-    summaries: tuple[Summary, ...]
-    """Of each process."""
-    unread: str
-    """What is known of the logs that were not decoded; "" if all were."""
+    def __init__(self, processes: Sequence[Process], unread: Sequence[Unread] = ()) -> None:
+        self.processes = tuple(processes)
+        self.unread = tuple(unread)
+
+    @cached_property
+    def summaries(self) -> dict[Process, Summary]:
+        """Of each process; one for all that share a recording."""
+        recordings = {id(one.recording): one.recording for one in self.processes}
+        known = {id: summarise(recording) for id, recording in recordings.items()}
+        return {one: known[id(one.recording)] for one in self.processes}
+
+    @cached_property
+    def groups(self) -> list[list[Process]]:
+        """Processes that compiled the same, the largest group first."""
+        world = len({one.rank for one in self.processes})
+        several = len({id(one.recording) for one in self.processes}) > 1
+        keys: dict[int, object] = {}
+        for one, summary in self.summaries.items():
+            if id(one.recording) not in keys:
+                events = events_of(one.recording, world) if several else ()
+                steps = tuple((event.kind, event.key) for event in events)
+                keys[id(one.recording)] = (tuple(_facts(one, summary).items()), steps)
+        alike = grouped(
+            ((_program(summary), keys[id(one.recording)]), one)
+            for one, summary in self.summaries.items()
+        )
+        return sorted(alike.values(), key=len, reverse=True)
 
     @property
-    def first(self) -> Summary:
-        """Of the first process."""
-        return self.summaries[0]
+    def usual(self) -> Process:
+        """The first of those that did the same as most."""
+        return self.groups[0][0]
 
+    @cached_property
+    def headline(self) -> str:
+        """`2 processes compiled, all the same`."""
+        number = len(self.processes) + len(self.unread)
+        count = plural(number, "process")
+        if number == 1:
+            return f"{count} compiled"
+        results = len(self.groups) + len({one.glance.digest for one in self.unread})
+        alike = "all the same" if results == 1 else f"{results} different results"
+        return f"{count} compiled, {alike}"
 
-def told(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> Told:
-    known: dict[int, Summary] = {}
-    for one in processes:
-        if id(one.recording) not in known:
-            known[id(one.recording)] = summarise(one.recording)
-    summaries = [known[id(one.recording)] for one in processes]
-    groups = _groups(processes, summaries)
-    rows = [_row(one, summary) for one, summary in zip(processes, summaries, strict=True)]
-    if len(rows) > ROWS:
-        rows = _together(groups, dict(zip(processes, rows, strict=True)))
-    headline = _headline(processes, groups, unread)
-    names = {one.file: one.name for one in processes}
-    rows += [_unread_row(one, names) for one in unread[: max(0, ROWS - len(rows))]]
-    return Told(
-        *(headline, tuple(rows), tuple(map(tuple, groups))), tuple(summaries), _unread_words(unread)
-    )
+    @property
+    def rows(self) -> list[tuple[str, str, str, str]]:
+        """Name, program, counts, and how it ended unless that was well; of each process, or of
+        each group."""
+        of_each = {one: _row(one, summary) for one, summary in self.summaries.items()}
+        rows = list(of_each.values())
+        if len(rows) > ROWS:
+            rows = [(who(members), *of_each[members[0]][1:]) for members in self.groups]
+        names = {one.file: one.name for one in self.processes}
+        unread = self.unread[: max(0, ROWS - len(rows))]
+        return rows + [_unread_row(one, names) for one in unread]
+
+    @property
+    def unread_words(self) -> str:
+        """`58 logs of 3 further results, which differ only later, were only skimmed: …`; "" if all
+        were decoded."""
+        if not self.unread:
+            return ""
+        seconds = [one.glance.seconds for one in self.unread]
+        results = len({one.glance.digest for one in self.unread})
+        return (
+            f"{plural(len(self.unread), 'log')} of {results} further "
+            "results, which differ only later, were only skimmed: "
+            f"{seconds_text(min(seconds))} to {seconds_text(max(seconds))} of compiling"
+        )
+
+    @cached_property
+    def ranks(self) -> list[RankMember]:
+        """The ranks by number. Of several processes of a rank, the first of the program that most
+        ranks run."""
+        parts = min((one.compile or 0 for one in self.unread), default=0)
+        alike = Counter(one.usual for one in self.unread if (one.compile or 0) > parts)
+        programs = Counter(program_of(one) for one in self.processes if one.rank is not None)
+        usual = programs.most_common(1)[0][0] if programs else ""
+        found: dict[int, Process] = {}
+        for one in self.processes:
+            if one.rank is not None and program_of(one) == usual:
+                found.setdefault(one.rank, one)
+        return [
+            RankMember(
+                rank,
+                one.recording,
+                complete=_ended(one.recording) and not one.running,
+                alike=alike[one.file],
+            )
+            for rank, one in sorted(found.items())
+        ]
+
+    @cached_property
+    def divergence(self) -> Divergence | None:
+        """The first thing that ranks did differently."""
+        return first_divergence(self.ranks) if len(self.ranks) > 1 else None
+
+    @cached_property
+    def names(self) -> FileNames:
+        return self.summaries[self.processes[0]].names
 
 
 def report(
-    processes: Sequence[Process],
-    width: int,
-    height: int,
-    folder: str,
-    show: Sequence[str] = (),
-    unread: Sequence[Unread] = (),
+    several: Several, width: int, height: int, folder: str, show: Sequence[str] = ()
 ) -> list[TextLine]:
     """The whole report. `folder`: where the traces are, as the user names it; `show`: sections of
-    each report; `unread`: logs of the same folder that were not decoded."""
-    found = told(processes, unread)
-    groups = found.groups
-    lines = [line((found.headline, "strong"))]
-    columns = [max(len(row[at]) for row in found.rows) for at in range(2)]
-    for name, program, counts, ended in found.rows:
+    each report."""
+    groups, rows = several.groups, several.rows
+    lines = [line((several.headline, "strong"))]
+    columns = [max(len(row[at]) for row in rows) for at in range(2)]
+    for name, program, counts, ended in rows:
         row = f"  {name:<{columns[0]}}  {program:<{columns[1]}}  {counts}"
         lines.append(line(row, (f" · {ended}" if ended else "", "warn"), hang=4))
-    if found.unread:
-        lines.append(line((f"  {found.unread}", "dim"), hang=4))
-    ranks = ranks_of(processes, unread)
-    if len(ranks) > 1:
-        lines += ranks_lines(ranks, names_of(found.first), width)
-    lines += _later_runs(processes)
+    if several.unread:
+        lines.append(line((f"  {several.unread_words}", "dim"), hang=4))
+    lines += ranks_lines(several.ranks, several.names, width)
+    lines += _later_runs(several.processes)
     for members in groups[1:REPORTS]:
         lines += _against(groups[0][0], members)
     for members in groups[:REPORTS]:
@@ -195,28 +255,6 @@ def _after(processes: Sequence[Process]) -> list[tuple[Process, Process]]:
     return found
 
 
-def ranks_of(processes: Sequence[Process], unread: Sequence[Unread] = ()) -> list[RankMember]:
-    """The ranks by number. Of several processes of a rank, the first of the program that most
-    ranks run."""
-    parts = min((one.compile or 0 for one in unread), default=0)
-    alike = Counter(one.usual for one in unread if (one.compile or 0) > parts)
-    programs = Counter(program_of(one) for one in processes if one.rank is not None)
-    usual = programs.most_common(1)[0][0] if programs else ""
-    found: dict[int, Process] = {}
-    for one in processes:
-        if one.rank is not None and program_of(one) == usual:
-            found.setdefault(one.rank, one)
-    return [
-        RankMember(
-            rank,
-            one.recording,
-            complete=_ended(one.recording) and not one.running,
-            alike=alike[one.file],
-        )
-        for rank, one in sorted(found.items())
-    ]
-
-
 def _ended(recording: Recording) -> bool:
     """Whether its recording is complete."""
     return recording.end is not None and recording.end.status != "incomplete"
@@ -224,15 +262,8 @@ def _ended(recording: Recording) -> bool:
 
 def program_of(one: Process) -> str:
     """The file that the process ran."""
-    start = one.recording.start
-    return start.settings.file if start is not None else ""
-
-
-def _together(
-    groups: Sequence[Sequence[Process]], rows: Mapping[Process, tuple[str, str, str, str]]
-) -> list[tuple[str, str, str, str]]:
-    """A row for each group of processes that compiled the same, with its first one's counts."""
-    return [(who(members), *rows[members[0]][1:]) for members in groups]
+    settings = one.recording.settings
+    return settings.file if settings is not None else ""
 
 
 def _against(usual: Process, members: Sequence[Process]) -> list[TextLine]:
@@ -276,18 +307,6 @@ def _facts(one: Process, summary: Summary) -> dict[tuple[str, str], Value]:
     }
 
 
-def _headline(
-    processes: Sequence[Process], groups: Sequence[Sequence[Process]], unread: Sequence[Unread]
-) -> str:
-    number = len(processes) + len(unread)
-    count = plural(number, "process")
-    if number == 1:
-        return f"{count} compiled"
-    results = len(groups) + len({one.glance.digest for one in unread})
-    alike = "all the same" if results == 1 else f"{results} different results"
-    return f"{count} compiled, {alike}"
-
-
 def _unread_row(one: Unread, names: Mapping[Path, str]) -> tuple[str, str, str, str]:
     counts = (
         f"{plural(len(one.glance.starts), 'compile')}, "
@@ -295,18 +314,6 @@ def _unread_row(one: Unread, names: Mapping[Path, str]) -> tuple[str, str, str, 
     )
     differs = f"differs from {names[one.usual]} in compile {one.compile}" if one.compile else ""
     return one.name, "", counts, differs
-
-
-def _unread_words(unread: Sequence[Unread]) -> str:
-    """`58 logs of 3 further results, which differ only later, were only skimmed: …`."""
-    if not unread:
-        return ""
-    seconds = [one.glance.seconds for one in unread]
-    return (
-        f"{plural(len(unread), 'log')} of {len({one.glance.digest for one in unread})} further "
-        "results, which differ only later, were only skimmed: "
-        f"{seconds_text(min(seconds))} to {seconds_text(max(seconds))} of compiling"
-    )
 
 
 def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
@@ -341,22 +348,6 @@ def _program(summary: Summary) -> str:
     """`train.py`; the package's name for `-m package`."""
     path = PurePath(summary.settings.file if summary.settings else "")
     return path.parent.name if path.name == "__main__.py" else path.name
-
-
-def _groups(processes: Sequence[Process], summaries: Sequence[Summary]) -> list[list[Process]]:
-    """Processes by what they compiled, the largest group first."""
-    found: dict[object, list[Process]] = {}
-    keys: dict[int, object] = {}
-    world = len({one.rank for one in processes})
-    several = len({id(one.recording) for one in processes}) > 1
-    for one, summary in zip(processes, summaries, strict=True):
-        if id(one.recording) not in keys:
-            events = events_of(one.recording, world) if several else ()
-            steps = tuple((event.kind, event.key) for event in events)
-            keys[id(one.recording)] = (tuple(_facts(one, summary).items()), steps)
-        key = keys[id(one.recording)]
-        found.setdefault((_program(summary), key), []).append(one)
-    return sorted(found.values(), key=len, reverse=True)
 
 
 def in_order(processes: Iterable[Process]) -> list[Process]:

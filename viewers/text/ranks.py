@@ -7,14 +7,8 @@ from collections.abc import Sequence
 from compiler.trace.records import Advice
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.places import FileNames
-from viewers.summary.ranks import (
-    Divergence,
-    RankMember,
-    compile_times,
-    first_divergence,
-    rank_times,
-    rank_words,
-)
+from viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence, rank_words
+from viewers.summary.ranks.times import compile_times, rank_times
 from viewers.tables.findings import advice_lines
 from viewers.tables.places import place_lines
 from viewers.words import plural, seconds_text
@@ -26,7 +20,9 @@ SHORT = 0.1
 
 
 def ranks_lines(members: Sequence[RankMember], names: FileNames, width: int) -> list[TextLine]:
-    """For at least two ranks: the first difference, then the times."""
+    """The first difference, then the times; none of a single rank."""
+    if len(members) < 2:
+        return []
     found = first_divergence(members)
     lines = divergence_lines(found, names, width) if found is not None else []
     times = times_lines(members)

@@ -102,7 +102,6 @@ FORMATS = tuple(_BEGINS)
 def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int:
     from workbench.check import budget_file, runs
     from workbench.check.targets import NoProject, find, read
-    from workbench.cli.revisions import NoRevision
 
     given = ctx.params
     try:
@@ -112,8 +111,8 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int
         if given["changed_since"]:
             touched = runs.changed_since(project, given["changed_since"], file, budget)
             project = type(project)(project.file, tuple(touched))
-    except (NoProject, NoRevision, budget_file.BadBudget) as error:
-        raise click.UsageError(str(error), ctx) from error
+    except (NoProject, budget_file.BadBudget) as error:
+        raise click.UsageError(str(error)) from error
     formats = (("json", None),) if given["as_json"] else given["formats"]
     outputs = Outputs(*filter(None, (target.settings for target in project.targets)))
     for format, output in formats:
@@ -130,7 +129,7 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int
         try:
             checked = made(jobs=jobs or len(project.targets), record=OnRay(runs.BYTES_A_RUN))
         except NoRay as error:
-            raise click.UsageError(str(error), ctx) from error
+            raise click.UsageError(str(error)) from error
     else:
         checked = made(jobs=jobs)
     progress.end()

@@ -27,12 +27,17 @@ ENOUGH_DISK = GIB
 LEAST_DISK = 64 << 20
 
 
+State = Literal["ok", "limited", "missing"]
+"""`limited`: it works, but not everything is available."""
+_Result = tuple[State, str, str]
+"""The state, what was found, and what to do ("" if nothing needs to be done)."""
+
+
 class Check(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one check."""
 
     name: str
-    state: Literal["ok", "limited", "missing"]
-    """`limited`: it works, but not everything is available."""
+    state: State
     found: str
     needed: bool = False
     """`tcw explain model.py` does not work without it."""
@@ -43,18 +48,24 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 def checks(findings: Findings, guardian_fault: str) -> tuple[Check, ...]:
     """Every check of `tcw doctor`, in the order of its output. `guardian_fault`: what a trial of
     the guardian found; "" if it works."""
-    return (
-        _torch(findings),
-        _compiler(findings),
-        _hooks(findings),
-        _temporary_folder(),
-        _triton(findings),
-        _vector(findings),
-        _engine(findings),
-        _gpu(findings),
-        _dot(),
-        _cache(),
-        _guardian(guardian_fault),
+    needed = {
+        "torch": _torch(findings),
+        "C++ compiler": _compiler(findings),
+        "hooks": _hooks(findings),
+        "build folder": _build_folder(),
+    }
+    useful = {
+        "triton": _triton(findings),
+        "vector ISA": _vector(findings),
+        "tcw engine": _engine(findings),
+        "GPU": _gpu(findings),
+        "dot": _dot(),
+        "cache folder": _cache(),
+        "guardian": _guardian(guardian_fault),
+    }
+    return tuple(
+        Check(name=name, state=state, found=found, fix=fix, needed=name in needed)
+        for name, (state, found, fix) in (needed | useful).items()
     )
 
 
@@ -64,52 +75,42 @@ def _release(version: str) -> tuple[int, int]:
     return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
 
 
-def _torch(findings: Findings) -> Check:
+def _torch(findings: Findings) -> _Result:
     if not findings.torch:
         fix = "pip install -c constraints.txt torch"
-        return Check(
-            name="torch", state="missing", found=findings.torch_fault, needed=True, fix=fix
-        )
+        return "missing", findings.torch_fault, fix
     build = f"built for CUDA {findings.cuda_build}" if findings.cuda_build else "built for the CPU"
     found = f"{findings.torch}, {build}, Python {findings.python}"
     if OLDEST_TORCH <= _release(findings.torch) <= NEWEST_TORCH:
-        return Check(name="torch", state="ok", found=found, needed=True)
+        return "ok", found, ""
     low, high = (".".join(map(str, each)) for each in (OLDEST_TORCH, NEWEST_TORCH))
     fix = f"tcw is tested on torch {low} to {high}; hooks that this version lacks are listed below"
-    return Check(name="torch", state="limited", found=found, needed=True, fix=fix)
+    return "limited", found, fix
 
 
-def _compiler(findings: Findings) -> Check:
+def _compiler(findings: Findings) -> _Result:
     if not findings.compiler:
         fix = "apt install g++ (or set CXX); until then: tcw explain --until codegen"
-        return Check(
-            name="C++ compiler",
-            state="missing",
-            found=findings.compiler_fault or "none",
-            needed=True,
-            fix=fix,
-        )
+        return "missing", findings.compiler_fault or "none", fix
     if not findings.compiler_fault:
-        return Check(name="C++ compiler", state="ok", found=findings.compiler, needed=True)
+        return "ok", findings.compiler, ""
     missing = re.search(r"(Python|omp)\.h", findings.compiler_fault)
     package = {"Python": "python3-dev", "omp": "g++"}[missing.group(1)] if missing else ""
     fix = f"apt install {package}" if package else "set CXX to a compiler that builds C++ here"
     found = f"{findings.compiler} cannot build a kernel: {findings.compiler_fault}"
-    return Check(name="C++ compiler", state="missing", found=found, needed=True, fix=fix)
+    return "missing", found, fix
 
 
-def _hooks(findings: Findings) -> Check:
+def _hooks(findings: Findings) -> _Result:
     if not findings.hooks:
-        found = findings.hooks_fault or "not checked without torch"
-        return Check(name="hooks", state="missing", found=found, needed=True)
+        return "missing", findings.hooks_fault or "not checked without torch", ""
     lacking = [hook for hook in findings.hooks if not hook.available]
     there = len(findings.hooks) - len(lacking)
     found = f"{there} of {len(findings.hooks)} in torch {findings.torch}"
     if not lacking:
-        return Check(name="hooks", state="ok", found=found, needed=True)
+        return "ok", found, ""
     fix = "what is listed below will be missing; " + _tried(lacking)
-    state: Literal["limited", "missing"] = "limited" if there else "missing"
-    return Check(name="hooks", state=state, found=found, needed=True, fix=fix)
+    return "limited" if there else "missing", found, fix
 
 
 def _tried(hooks: list[HookStatus]) -> str:
@@ -119,93 +120,84 @@ def _tried(hooks: list[HookStatus]) -> str:
     )
 
 
-def _triton(findings: Findings) -> Check:
+def _triton(findings: Findings) -> _Result:
     if not findings.triton:
         fix = "pip install -c constraints.txt triton; needed to predict GPU code"
-        return Check(name="triton", state="missing", found=findings.triton_fault, fix=fix)
+        return "missing", findings.triton_fault, fix
     belongs = TRITON_OF_TORCH.get(_release(findings.torch), "")
     if not belongs or findings.triton.startswith(f"{belongs}."):
-        return Check(name="triton", state="ok", found=findings.triton)
+        return "ok", findings.triton, ""
     fix = f"pip install 'triton=={belongs}.*': torch {findings.torch} requires that release"
-    return Check(name="triton", state="limited", found=findings.triton, fix=fix)
+    return "limited", findings.triton, fix
 
 
-def _vector(findings: Findings) -> Check:
+def _vector(findings: Findings) -> _Result:
     found = ", ".join(
         each
         for each in (findings.vector, findings.cpu, f"{findings.threads} threads")
         if each and findings.threads
     )
     if findings.vector and findings.vector != "DEFAULT":
-        return Check(name="vector ISA", state="ok", found=found)
+        return "ok", found, ""
     fix = "C++ kernels are generated without vector instructions on this CPU"
-    return Check(
-        name="vector ISA", state="limited", found=found or "unknown without torch", fix=fix
-    )
+    return "limited", found or "unknown without torch", fix
 
 
-def _engine(findings: Findings) -> Check:
+def _engine(findings: Findings) -> _Result:
     if findings.engine and not findings.engine_fault:
-        return Check(name="tcw engine", state="ok", found=findings.engine)
+        return "ok", findings.engine, ""
     found = f"{findings.engine or 'not available'}: {findings.engine_fault}"
     fix = "with --engine tcw, graphs run on ATen or their kernels are called through Python"
-    return Check(
-        name="tcw engine", state="limited" if findings.engine else "missing", found=found, fix=fix
-    )
+    return "limited" if findings.engine else "missing", found, fix
 
 
-def _gpu(findings: Findings) -> Check:
+def _gpu(findings: Findings) -> _Result:
     if findings.gpu:
-        return Check(name="GPU", state="ok", found=findings.gpu)
+        return "ok", findings.gpu, ""
     fix = "GPU code can still be predicted: tcw explain model.py --device cuda --arch sm_90"
-    return Check(name="GPU", state="missing", found="none that torch can use", fix=fix)
+    return "missing", "none that torch can use", fix
 
 
-def _dot() -> Check:
+def _dot() -> _Result:
     path = shutil.which("dot")
     if path:
-        return Check(name="dot", state="ok", found=path)
-    fix = "apt install graphviz; used only for diagrams"
-    return Check(name="dot", state="missing", found="not on the PATH", fix=fix)
+        return "ok", path, ""
+    return "missing", "not on the PATH", "apt install graphviz; used only for diagrams"
 
 
-def _temporary_folder() -> Check:
+def _build_folder() -> _Result:
     """Where Inductor builds: TORCHINDUCTOR_CACHE_DIR, else the temporary folder."""
     folder = Path(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or tempfile.gettempdir())
     there = next((each for each in (folder, *folder.parents) if each.exists()), Path("/"))
-    name, free = "build folder", shutil.disk_usage(there).free
+    free = shutil.disk_usage(there).free
     found = f"{folder}, {bytes_text(free)} free"
     if not os.access(there, os.W_OK):
         fix = "set TORCHINDUCTOR_CACHE_DIR to a folder that you can write to"
-        return Check(
-            name=name, state="missing", found=f"{folder} is not writable", needed=True, fix=fix
-        )
+        return "missing", f"{folder} is not writable", fix
     if free >= ENOUGH_DISK:
-        return Check(name=name, state="ok", found=found, needed=True)
-    state: Literal["limited", "missing"] = "limited" if free >= LEAST_DISK else "missing"
+        return "ok", found, ""
     fix = "free some space or set TORCHINDUCTOR_CACHE_DIR to a larger disk"
-    return Check(name=name, state=state, found=found, needed=True, fix=fix)
+    return "limited" if free >= LEAST_DISK else "missing", found, fix
 
 
-def _cache() -> Check:
+def _cache() -> _Result:
     path = cache_path()
     if not os.path.lexists(path):
-        return Check(name="cache folder", state="ok", found=f"{path}, created on first use")
+        return "ok", f"{path}, created on first use", ""
     try:
         folder = cache_folder()
     except CacheRefused as refused:
         what, _, fix = str(refused).partition("; ")
-        return Check(name="cache folder", state="missing", found=what, fix=fix)
+        return "missing", what, fix
     held = sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file())
-    return Check(name="cache folder", state="ok", found=f"{folder}, private, {bytes_text(held)}")
+    return "ok", f"{folder}, private, {bytes_text(held)}", ""
 
 
-def _guardian(fault: str) -> Check:
+def _guardian(fault: str) -> _Result:
     if not fault:
-        found = "removes what a killed recording leaves"
-        return Check(name="guardian", state="ok", found=found)
+        return "ok", "removes what a killed recording leaves", ""
     fix = (
         f"processes, and folders {tempfile.gettempdir()}/{CACHES_PREFIX}*, may remain after a "
         "recording is killed: end and remove them yourself"
     )
-    return Check(name="guardian", state="limited", found=fault, fix=fix)
+    return "limited", fault, fix

@@ -61,10 +61,10 @@ def apply_defaults(ctx: click.Context, folder: Path) -> None:
     shared, own = tables(file, text, ctx.command.name)
     for key in (*shared, *own):
         if _dashed(key) in COMMAND_LINE_ONLY:
-            raise click.UsageError(f"{file}: {key} can only be given on the command line", ctx)
+            raise click.UsageError(f"{file}: {key} can only be given on the command line")
     for key in own:
         if _dashed(key) not in options:
-            raise click.UsageError(f"{file}: {_unknown(key, options)}", ctx)
+            raise click.UsageError(f"{file}: {_unknown(key, options)}")
     for key, value in {**shared, **own}.items():
         option = options.get(_dashed(key))
         if option is None or option.name is None:
@@ -155,9 +155,9 @@ def converted(ctx: click.Context, option: click.Option, value: Any, where: str) 
     try:
         return option.process_value(ctx, value)
     except click.BadParameter as error:
-        raise click.UsageError(f"{where}: {error.message}", ctx) from error
+        raise click.UsageError(f"{where}: {error.message}") from error
     except (TypeError, ValueError) as error:
-        raise click.UsageError(f"{where}: {value!r} is not a valid value", ctx) from error
+        raise click.UsageError(f"{where}: {value!r} is not a valid value") from error
 
 
 def options_of(command: click.Command) -> dict[str, click.Option]:

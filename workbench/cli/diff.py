@@ -115,7 +115,7 @@ def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
     )
     wanted = [_settings(ctx, operand) for operand in (one, other)]  # refuses before anything runs
     if ctx.params["measure"]:
-        _check_measurable(ctx, (one, other), wanted)
+        _check_measurable((one, other), wanted)
     outputs = Outputs(*filter(None, wanted))
     outputs.expect("--output", ctx.params["output"], PAGE)
     with contextlib.ExitStack() as stack:
@@ -133,9 +133,7 @@ def command(ctx: click.Context, /, operands: tuple[str, ...], **_: Any) -> int:
     return outputs.code(codes.OK)
 
 
-def _check_measurable(
-    ctx: click.Context, operands: Sequence[ComparedSide], wanted: Sequence[Settings | None]
-) -> None:
+def _check_measurable(operands: Sequence[ComparedSide], wanted: Sequence[Settings | None]) -> None:
     """Raises `click.UsageError` if a side does not run here as a whole."""
     for operand, settings in zip(operands, wanted, strict=True):
         why = ""
@@ -146,7 +144,7 @@ def _check_measurable(
         elif settings.until != "run":
             why = f"is not called: --until {settings.until} stops before that"
         if why:
-            raise click.UsageError(f"--measure: {operand.name} {why}", ctx)
+            raise click.UsageError(f"--measure: {operand.name} {why}")
 
 
 def _measured(
@@ -210,24 +208,23 @@ def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Compared
     given = ctx.params
     a, b, base = given["options_a"], given["options_b"], given["base"]
     if len(operands) > 2:
-        raise click.UsageError(f"at most two to compare, got {len(operands)}", ctx)
+        raise click.UsageError(f"at most two to compare, got {len(operands)}")
     first, second = operands[0], operands[1] if len(operands) == 2 else ""
     if ".." in first and not Path(first).exists() and "/.." not in f"/{first}":
         if not second:
-            raise click.UsageError(f"of which file? tcw diff {first} FILE", ctx)
+            raise click.UsageError(f"of which file? tcw diff {first} FILE")
         return _at_revisions(ctx, first, Path(second))
     files = [trace_in(Path(one)) for one in operands]
     for file in files:
         existing_file(file)
     if base:
         if second:
-            raise click.UsageError("--base compares one file with itself at a revision", ctx)
+            raise click.UsageError("--base compares one file with itself at a revision")
         return _at(files[0], base, base, a), ComparedSide(files[0].name, files[0], "", b)
     if not second:
         if a == b and given["python_a"] == given["python_b"]:
             raise click.UsageError(
-                "nothing to compare with: give B, --base REV, --a, --b, --python-a or --python-b",
-                ctx,
+                "nothing to compare with: give B, --base REV, --a, --b, --python-a or --python-b"
             )
         name = files[0].name
         return (
@@ -247,7 +244,7 @@ def _at_revisions(
 ) -> tuple[ComparedSide, ComparedSide]:
     """`main..HEAD`, or `main...HEAD` as in git: since HEAD left main."""
     if ctx.params["base"]:
-        raise click.UsageError(f"--base and {revisions} exclude each other", ctx)
+        raise click.UsageError(f"--base and {revisions} exclude each other")
     old, dots, new = revisions.partition("..." if "..." in revisions else "..")
     old, new = old or "HEAD", new or "HEAD"
     base, name = old, old
@@ -275,22 +272,19 @@ def _settings(ctx: click.Context, operand: ComparedSide) -> Settings | None:
 
     if is_trace(operand.file):
         if operand.options or operand.revision:
-            raise click.UsageError(f"{operand.file} is a trace: it is not recorded again", ctx)
+            raise click.UsageError(f"{operand.file} is a trace: it is not recorded again")
         return None
     if operand.revision:
-        from workbench.cli.revisions import NoRevision, find
+        from workbench.cli.revisions import find
 
-        try:
-            find(operand.file, operand.revision)
-        except NoRevision as error:
-            raise click.UsageError(str(error), ctx) from error
+        find(operand.file, operand.revision)
     else:
         python_file(operand.file)
     apply_defaults(ctx, operand.file.resolve().parent)
     try:
         words = shlex.split(operand.options)
     except ValueError as error:
-        raise click.UsageError(f"{operand.options!r}: {error}", ctx) from error
+        raise click.UsageError(f"{operand.options!r}: {error}") from error
     own = explain.make_context("explain", [*words, str(operand.file)], parent=ctx)
     own.params |= {
         name: value
@@ -309,15 +303,12 @@ def _recording(
 ) -> tuple[Recording, int]:
     """The recording, and the exit code if it cannot be compared."""
     if settings is None:
-        with reading(operand.file, ctx):
+        with reading(operand.file):
             return Recording.open(operand.file), codes.OK
     if operand.revision:
-        from workbench.cli.revisions import NoRevision, at_revision
+        from workbench.cli.revisions import at_revision
 
-        try:
-            file = stack.enter_context(at_revision(operand.file, operand.revision))
-        except NoRevision as error:
-            raise click.UsageError(str(error), ctx) from error
+        file = stack.enter_context(at_revision(operand.file, operand.revision))
         settings = msgspec.structs.replace(settings, file=str(file))
     recording = Recording()
     end = record(settings, None, recording, quiet=bool(ctx.params["quiet"]), python=operand.python)

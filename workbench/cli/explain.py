@@ -30,16 +30,15 @@ from compiler.output_file import TRACE, OutputRefused
 from compiler.trace.records import AnyRecord, Decided, End, Record, Settings
 from viewers.recording import Recording
 from workbench.cli import codes
-from workbench.cli.config import apply_defaults
-from workbench.cli.files import is_log, named_trace, python_file, reading
+from workbench.cli.files import is_log, named_trace, reading
 from workbench.cli.options import (
     FileCommand,
     json_option,
     machine_options,
     markdown_option,
     model_options,
+    project_settings,
     quiet_option,
-    settings_of,
     timeout_option,
     trace_option,
     until_option,
@@ -73,9 +72,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     if file.is_dir() or named_trace(file) or is_log(file):
         only_for_reading(ctx, file)
         return _recorded(ctx, file)
-    python_file(file)
-    apply_defaults(ctx, file.resolve().parent)
-    settings = settings_of(ctx, file)
+    settings = project_settings(ctx, file)
     trace: Path | None = ctx.params["trace"]
     outputs = Outputs(settings)
     outputs.expect("--trace", trace, TRACE)
@@ -96,7 +93,7 @@ def only_for_reading(ctx: click.Context, path: Path) -> None:
         source = ctx.get_parameter_source(option.name or "")
         if option.name not in _READING and source is ParameterSource.COMMANDLINE:
             raise click.UsageError(
-                f"{option.opts[0]} says how to record, and {path} is recorded already", ctx
+                f"{option.opts[0]} says how to record, and {path} is recorded already"
             )
 
 

@@ -16,14 +16,14 @@ from compiler.trace.torch_logs.files import head_of, looks_like_log, process_of
 
 
 @contextmanager
-def reading(file: Path, ctx: click.Context | None = None) -> Iterator[None]:
+def reading(file: Path) -> Iterator[None]:
     """Raise `click.UsageError` if the file turns out to be no trace, or cannot be read."""
     try:
         yield
     except TraceError as error:
-        raise click.UsageError(str(error), ctx) from error
+        raise click.UsageError(str(error)) from error
     except OSError as error:
-        raise click.UsageError(f"{file}: {error.strerror}", ctx) from error
+        raise click.UsageError(f"{file}: {error.strerror}") from error
 
 
 def existing_file(file: Path) -> None:

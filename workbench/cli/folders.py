@@ -21,9 +21,8 @@ from compiler.trace.torch_logs.apart import Parted, parted
 from compiler.trace.torch_logs.files import logs, of_process, process_of
 from compiler.trace.unpacked import UnknownCompression
 from viewers.recording import Recording
-from viewers.several import Several
 from viewers.text.lines import write
-from viewers.text.processes import Process, Unread, in_order, report
+from viewers.text.processes import Process, Several, Unread, in_order, report
 from workbench.cli.files import TRACE, is_log, reading
 from workbench.cli.output import room, say
 from workbench.worker.trace_file import is_recording
@@ -93,28 +92,32 @@ def trace_in(path: Path) -> Path:
 def tell(folder: Path, stream: str, show: Sequence[str] = ()) -> int:
     """Write the verdict over all processes to `stdout` or `stderr`, with these sections of each.
     Returns how many compiled."""
-    processes, unread = processes_in(folder)
-    if processes:
+    several = processes_in(folder)
+    if several.processes:
         target = sys.stdout if stream == "stdout" else sys.stderr
         width, height = room()
-        write(report(processes, width, height, str(folder), show, unread), target, width)
-    return len(processes) + len(unread)
+        write(report(several, width, height, str(folder), show), target, width)
+    return len(several.processes) + len(several.unread)
 
 
-def processes_in(folder: Path) -> tuple[list[Process], list[Unread]]:
-    """The processes that compiled, by rank, then by start, and the logs that were not decoded.
-    Those that could not be recorded or read are named on stderr."""
+def processes_in(folder: Path) -> Several:
+    """The processes that compiled, by rank, then by start; maybe none. Those that could not be
+    recorded or read are named on stderr."""
     processes, unread = _read(traces(folder))
     for note in sorted(folder.glob(NOTES)):
         with contextlib.suppress(OSError):
             words = note.read_text(encoding="utf-8", errors="replace")[:_NOTE_BYTES].strip()
             say(f"process {note.stem.rpartition('-')[2]} was not recorded: {words}")
-    return in_order(processes), unread
+    return Several(in_order(processes), unread)
 
 
 def several_in(folder: Path) -> Several:
-    """All processes, for the workbench. Raises `click.UsageError` if there is nothing in it."""
-    return Several(*_some(folder))
+    """The same; raises `click.UsageError` if there is nothing in it."""
+    several = processes_in(folder)
+    if not several.processes:
+        only_trace(folder)
+        raise click.UsageError(f"{folder} has no trace that can be read")
+    return several
 
 
 def following(folder: Path) -> Callable[[], Several | None]:
@@ -158,22 +161,14 @@ def json_of(folder: Path) -> FolderReport:
     """The same as the object of `--json`. Raises `click.UsageError` if there is nothing in it."""
     from viewers.json_folder import folder_report
 
-    return folder_report(*_some(folder))
+    return folder_report(several_in(folder))
 
 
 def markdown_of(folder: Path) -> str:
     """The same verdict as Markdown. Raises `click.UsageError` if there is nothing in it."""
     from viewers.markdown.processes import processes_markdown
 
-    return processes_markdown(*_some(folder))
-
-
-def _some(folder: Path) -> tuple[list[Process], list[Unread]]:
-    processes, unread = processes_in(folder)
-    if not processes:
-        only_trace(folder)
-        raise click.UsageError(f"{folder} has no trace that can be read")
-    return processes, unread
+    return processes_markdown(several_in(folder))
 
 
 def has_several(path: Path) -> bool:

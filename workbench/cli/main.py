@@ -54,7 +54,7 @@ class Verbs(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
         if name not in VERBS and not name.startswith("-"):
-            raise click.UsageError(f"no verb {name!r}. {_meant(name)}", ctx)
+            raise click.UsageError(f"no verb {name!r}. {_meant(name)}")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

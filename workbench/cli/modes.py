@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Protocol
 
 from msgspec import structs
 
@@ -26,19 +23,6 @@ from compiler.trace.records import (
 from viewers.recording import Recording
 from viewers.words import plural
 from workbench.worker.trace_file import OnRecord
-
-
-class RecordMode(Protocol):
-    """`workbench.worker.client.record`."""
-
-    def __call__(
-        self,
-        settings: Settings,
-        *,
-        trace: Path | None,
-        on_record: OnRecord,
-        stop: threading.Event | None = None,
-    ) -> End: ...
 
 
 @dataclass(frozen=True)
@@ -67,17 +51,17 @@ def modes(
     settings: Settings,
     *,
     see: OnRecord = lambda _: None,
-    stop: threading.Event | None = None,
     ways: Iterable[Way] = WAYS,
-    record: RecordMode | None = None,
+    record: Callable[..., End] | None = None,
 ) -> Iterator[ModeRow]:
     """A row for eager and one for each way, as soon as it is measured. Eager's figures come from
     the rounds of the first way that has any.
 
     Each way is recorded from empty caches, with the other settings as given. `see` receives all
-    records of all workers, to show progress. Ends when `stop` is set or the user interrupts.
+    records of all workers, to show progress. Ends when the user interrupts.
+    `record`: `workbench.worker.client.record`, or one like it.
     """
-    make: RecordMode = record or _record()
+    make = record or _record()
     base: Recording | None = None
     with_eager = False
     for way in ways:
@@ -92,7 +76,7 @@ def modes(
             recording.feed([one])
             see(one)
 
-        end = make(_settings(settings, way), trace=None, on_record=take, stop=stop)
+        end = make(_settings(settings, way), trace=None, on_record=take)
         if end.status == "interrupted":
             return
         row = row_of(way, recording, end, base)
@@ -103,7 +87,7 @@ def modes(
         base = base or recording
 
 
-def _record() -> RecordMode:
+def _record() -> Callable[..., End]:
     from workbench.worker.client import record
 
     return record

@@ -20,9 +20,6 @@ current folder or has changed since, --file is required; an expression for the m
 
 from __future__ import annotations
 
-import gc
-import os
-import sys
 from pathlib import Path
 
 import click
@@ -30,7 +27,7 @@ import click
 from compiler.trace.reader import HEAD, decoder_for, open_trace
 from workbench.cli.files import existing_file, python_file, reading
 from workbench.cli.folders import following, has_several, several_in, trace_in, traces
-from workbench.cli.options import ascii_option, questions_option
+from workbench.cli.options import ascii_option, importing_screen, questions_option
 
 
 @click.command(name="open", help=__doc__)
@@ -74,14 +71,10 @@ def command(
         )
     if source is not None:
         python_file(source)
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
-        raise click.UsageError("tcw open needs a terminal: its input or output is redirected")
-    gc.disable()  # modules live as long as the process: collecting them is wasted time
-    from workbench.tui.again import Word
-    from workbench.tui.app import run
+    with importing_screen("open"):
+        from workbench.tui.again import Word
+        from workbench.tui.app import run
 
-    gc.freeze()
-    gc.enable()
     word = Word(source, model, yes, view_only)
     several = several_in(file) if folder else None
     return run(

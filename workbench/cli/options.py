@@ -1,8 +1,12 @@
-"""The options that `explain`, `profile` and `step` share."""
+"""What verbs share: options, the settings that follow from them, the way to the screen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
@@ -16,6 +20,8 @@ from compiler.edits import KINDS, EditError, read_edit
 from compiler.trace.records import Settings, Stage
 from compiler.trace.records.session import GradMode
 from viewers.teaching.predict import QUESTIONS
+from workbench.cli.config import apply_defaults
+from workbench.cli.files import python_file
 
 ENGINES = ("inductor", "tcw", "both")
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -36,7 +42,7 @@ class FileCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         if ctx.params.get("as_markdown") and ctx.params.get("as_json"):
-            raise click.UsageError("--json and --markdown exclude each other", ctx)
+            raise click.UsageError("--json and --markdown exclude each other")
         return super().invoke(ctx)
 
 
@@ -231,6 +237,25 @@ def _all(options: tuple[Callable[[Any], Any], ...], command: Decorated) -> Decor
     return command
 
 
+@contextmanager
+def importing_screen(verb: str) -> Iterator[None]:
+    """While the workbench is imported. Raises `click.UsageError` if there is no terminal for it."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
+        raise click.UsageError(f"tcw {verb} needs a terminal: its input or output is redirected")
+    gc.disable()  # modules live as long as the process: collecting them is wasted time
+    yield
+    gc.freeze()
+    gc.enable()
+
+
+def project_settings(ctx: click.Context, file: Path) -> Settings:
+    """The settings for a recording of a Python file; its project has the options that the command
+    line does not give. Raises `click.UsageError` if they contradict each other."""
+    python_file(file)
+    apply_defaults(ctx, file.resolve().parent)
+    return settings_of(ctx, file)
+
+
 def settings_of(ctx: click.Context, file: Path) -> Settings:
     """The settings from the options. Raises `click.UsageError` if they contradict each other."""
     given = ctx.params
@@ -241,10 +266,10 @@ def settings_of(ctx: click.Context, file: Path) -> Settings:
     ]
     chosen = [mode for name, mode in grads if given[name]]
     if len(chosen) > 1:
-        raise click.UsageError("--no-grad, --inference-mode and --train exclude each other", ctx)
+        raise click.UsageError("--no-grad, --inference-mode and --train exclude each other")
     arch = str(given.get("arch", ""))
     if arch and not (arch.startswith("sm_") and arch[3:].rstrip("a").isdigit()):
-        raise click.UsageError(f"--arch {arch}: expected sm_80, sm_90, sm_100, …", ctx)
+        raise click.UsageError(f"--arch {arch}: expected sm_80, sm_90, sm_100, …")
     device: Literal["cpu", "cuda"] = "cuda" if arch else given.get("device", "cpu")
     return Settings(
         file=str(file.resolve()),
@@ -281,5 +306,5 @@ def _overrides(ctx: click.Context) -> dict[str, str]:
             else:
                 found |= read_overrides(Path(given))
         except OverrideError as error:
-            raise click.UsageError(str(error), ctx) from error
+            raise click.UsageError(str(error)) from error
     return found

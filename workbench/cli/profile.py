@@ -33,9 +33,7 @@ from compiler.trace.records.profile import CallProfile
 from viewers.chrome_trace import CHROME, chrome_trace
 from viewers.json_text import json_text
 from viewers.recording import Recording
-from workbench.cli.config import apply_defaults
 from workbench.cli.explain import exit_code, record, show_text
-from workbench.cli.files import python_file
 from workbench.cli.options import (
     FileCommand,
     cached_option,
@@ -43,8 +41,8 @@ from workbench.cli.options import (
     json_option,
     markdown_option,
     model_options,
+    project_settings,
     quiet_option,
-    settings_of,
     timeout_option,
     trace_option,
 )
@@ -109,11 +107,9 @@ SORTS = ("difference", "time", "line")
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
-    python_file(file)
-    apply_defaults(ctx, file.resolve().parent)
     given = ctx.params
     settings = msgspec.structs.replace(
-        settings_of(ctx, file),
+        project_settings(ctx, file),
         profile=True,
         script_call=True,
         profiled_call=given["call"],
@@ -123,7 +119,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     )
     trace: Path | None = given["trace"]
     if given["patch"] is not None and not given["tries"]:
-        raise click.UsageError("--patch FILE needs --try", ctx)
+        raise click.UsageError("--patch FILE needs --try")
     outputs = Outputs(settings)
     outputs.expect("--trace", trace, TRACE)
     outputs.expect("--chrome", given["chrome"], CHROME)

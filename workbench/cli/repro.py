@@ -30,6 +30,7 @@ import msgspec
 from compiler.output_file import check, words, write
 from compiler.trace.reader import TraceError
 from compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
+from viewers.collected import grouped
 from viewers.command_line import FILE
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.spans import Role
@@ -80,22 +81,20 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         try:
             check(output)
         except OSError as error:
-            raise click.UsageError(f"-o {output}: {words(error)}", ctx) from error
+            raise click.UsageError(f"-o {output}: {words(error)}") from error
     recording = Recording()
     of_trace = is_trace(file)
     if of_trace:
         try:
             recording = Recording.open(file)
         except TraceError as error:
-            raise click.UsageError(
-                f"{error}; the name of a model file must end in .py", ctx
-            ) from error
+            raise click.UsageError(f"{error}; the name of a model file must end in .py") from error
         except OSError as error:
-            raise click.UsageError(f"{file}: {error.strerror}", ctx) from error
+            raise click.UsageError(f"{file}: {error.strerror}") from error
     else:
         python_file(file)
         if output is None and (why := _name_taken(given["kernel"])):
-            raise click.UsageError(why, ctx)
+            raise click.UsageError(why)
         apply_defaults(ctx, file.resolve().parent)
         settings = msgspec.structs.replace(
             settings_of(ctx, file), verify=True, repro=given["kernel"], profiled_call=given["call"]
@@ -109,7 +108,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
     write_text(result.lines, sys.stdout, room()[0])
     if result.trouble:
-        raise click.UsageError(result.trouble, ctx)
+        raise click.UsageError(result.trouble)
     return result.code
 
 
@@ -212,10 +211,8 @@ def _elsewhere(recording: Recording, one: KernelPrecision, every: list[KernelPre
     what = (
         f"this recording has files for {have} only" if have else "this recording has no such files"
     )
-    start = recording.start
-    file = FILE
-    if start is not None and not start.settings.redacted:
-        file = Path(start.settings.file).name
+    settings = recording.settings
+    file = FILE if settings is None or settings.redacted else Path(settings.file).name
     return f"{what}; 'tcw repro {file} --kernel {one.kernel}' makes one for this kernel"
 
 
@@ -234,10 +231,7 @@ def _left_out(
     recording: Recording, found: Sequence[tuple[Recording, KernelPrecision]]
 ) -> list[TextLine]:
     """What was not compared, by reason."""
-    left: dict[tuple[str, str], list[str]] = {}
-    for _, one in found:
-        if one.within is None:
-            left.setdefault((one.graph, one.reason), []).append(one.kernel)
+    left = grouped(((one.graph, one.reason), one.kernel) for _, one in found if one.within is None)
     lines = [
         line(f"  {listed(names)} of {graph}: {reason or 'not compared'}", hang=4)
         for (graph, reason), names in left.items()

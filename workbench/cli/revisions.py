@@ -13,13 +13,15 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
 from workbench.worker.guardian import own_folder
 
 _OF_ANOTHER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Set by git for its hooks: they say which repository a command is about, wherever it runs."""
 
 
-class NoRevision(Exception):
+class NoRevision(click.UsageError):
     """A revision, a repository or git itself that is not there; the message says which."""
 
 

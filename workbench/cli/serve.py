@@ -63,15 +63,15 @@ def command(
     font_size: int,
 ) -> int:
     if str(file).startswith("-"):
-        raise click.UsageError(f"FILE comes first, then options such as {file}", ctx)
+        raise click.UsageError(f"FILE comes first, then options such as {file}")
     if not (allow_remote or _is_loopback(host)):
-        raise click.UsageError(EXPOSED.format(host=host, port=port or 8000), ctx)
+        raise click.UsageError(EXPOSED.format(host=host, port=port or 8000))
     arguments = ctx.meta["tcw.arguments"]
     rest = ["--", *arguments] if arguments else []
     words = _words(file, [*options, *rest], allow_run)
     if find_spec("textual_serve") is None:
-        raise click.UsageError(LACKING, ctx)
-    listening = _listen(ctx, host, port)
+        raise click.UsageError(LACKING)
+    listening = _listen(host, port)
     from workbench.web.server import Pages
 
     with listening:
@@ -107,11 +107,11 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _listen(ctx: click.Context, host: str, port: int) -> socket.socket:
+def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
         why = error.strerror or str(error)
         hint = "; --port 0 picks a free one" if port else ""
-        raise click.UsageError(f"{host}:{port}: {why}{hint}", ctx) from error
+        raise click.UsageError(f"{host}:{port}: {why}{hint}") from error

@@ -14,9 +14,6 @@ FILE is as for `tcw explain`. The compile waits before its first step; keys are 
 
 from __future__ import annotations
 
-import gc
-import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +22,14 @@ import click
 from compiler.control.breakpoints import BreakpointError, parse
 from compiler.control.commands import Breakpoint
 from compiler.output_file import TRACE
-from workbench.cli.config import apply_defaults
-from workbench.cli.files import python_file
 from workbench.cli.options import (
     FileCommand,
     ascii_option,
+    importing_screen,
     machine_options,
     model_options,
+    project_settings,
     questions_option,
-    settings_of,
     trace_option,
 )
 from workbench.cli.outputs import Outputs
@@ -57,19 +53,13 @@ from workbench.cli.outputs import Outputs
 @trace_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
-    python_file(file)
-    apply_defaults(ctx, file.resolve().parent)
-    settings = settings_of(ctx, file)
+    settings = project_settings(ctx, file)
     breakpoints = breakpoints_of(ctx, file)
     trace: Path | None = ctx.params["trace"]
     Outputs(settings).expect("--trace", trace, TRACE)
-    if not (sys.stdin.isatty() and sys.stderr.isatty()) and "TEXTUAL_DRIVER" not in os.environ:
-        raise click.UsageError("tcw step needs a terminal: its input or output is redirected", ctx)
-    gc.disable()  # modules live as long as the process: collecting them is wasted time
-    from workbench.tui.app import run_live
+    with importing_screen("step"):
+        from workbench.tui.app import run_live
 
-    gc.freeze()
-    gc.enable()
     return run_live(
         settings,
         trace,
@@ -89,4 +79,4 @@ def breakpoints_of(ctx: click.Context, file: Path) -> tuple[Breakpoint, ...]:
             for number, text in enumerate(ctx.params["breaks"], 1)
         )
     except BreakpointError as error:
-        raise click.UsageError(f"--break {error}", ctx) from error
+        raise click.UsageError(f"--break {error}") from error

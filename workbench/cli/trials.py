@@ -36,7 +36,8 @@ from compiler.trace.records import (
 )
 from viewers.command_line import command_line
 from viewers.recording import Recording
-from viewers.summary.profile import Suggestion, profiles_of
+from viewers.summary.profile import profiles_of
+from viewers.summary.profile.causes.cause import Suggestion
 from viewers.summary.profile.tried import TOGETHER, best_of_groups
 from workbench.cli.edits import source_diff
 from workbench.cli.options import model_options

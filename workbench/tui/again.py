@@ -20,7 +20,7 @@ from compiler.control.torch_settings import SettingError, read_setting
 from compiler.edits import KINDS, EditError, read_edit
 from compiler.plain_file import TooLarge, read_plain
 from compiler.trace.records import Settings
-from viewers.recording import Recording
+from viewers.recording import Recording, lines_of
 from viewers.words import bytes_text
 from workbench.cli.files import python_file
 from workbench.cli.options import MODES
@@ -151,7 +151,7 @@ def _differs(recorded: list[str], text: bytes) -> str:
     """How the text is not the recorded one; "" if it is."""
     if not recorded:
         return "the trace has no text of it to compare"
-    now = Recording.lines_of(text.decode("utf-8", "surrogateescape"))
+    now = lines_of(text.decode("utf-8", "surrogateescape"))
     return "" if now == recorded else "its text differs from the recorded one"
 
 

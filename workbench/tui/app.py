@@ -25,14 +25,14 @@ from viewers.panes.view import Derived
 from viewers.plain import plain
 from viewers.reader import whole
 from viewers.recording import Recording
-from viewers.several import Several
 from viewers.teaching.predict import QUESTIONS
+from viewers.text.processes import Several
 from workbench.cli import codes
 from workbench.tui.again import Word
 from workbench.tui.bench import Bench
-from workbench.tui.feed import Feed, FileFeed
+from workbench.tui.feed import FileFeed
 from workbench.tui.glyphs import Ascii, needed
-from workbench.tui.live_feed import LiveFeed, Starts
+from workbench.tui.live_feed import Feed, LiveFeed, Starts
 
 LOOK_SECONDS = 2.0
 """How often to look whether the terminal is still there."""
@@ -137,7 +137,7 @@ class Workbench(App[None]):
         the logs that were not decoded: what it does differently from the usual one."""
         if self.several is None:
             return
-        groups, unread = self.several.told.groups, self.several.unread
+        groups, unread = self.several.groups, self.several.unread
         usual = self.several.usual
         file = groups[number][0].file if number < len(groups) else unread[number - len(groups)].file
         against = self._usual if file != usual.file else None
@@ -187,7 +187,6 @@ def hung_up() -> bool:
 
 def run(
     path: Path,
-    theme: ThemeName | None = None,
     predict: bool = False,
     questions: int = QUESTIONS,
     ascii_only: bool = False,
@@ -214,8 +213,7 @@ def run(
     return _run(
         Workbench(
             path,
-            theme,
-            predict,
+            predict=predict,
             questions=questions,
             ascii_only=ascii_only or _ascii_terminal(),
             word=word,

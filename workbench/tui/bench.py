@@ -30,9 +30,8 @@ from workbench.tui.deciding import Deciding
 from workbench.tui.driving import Driving
 from workbench.tui.edge import Edge, Lines
 from workbench.tui.entry import Entry
-from workbench.tui.feed import Feed
 from workbench.tui.layouts import Layouts
-from workbench.tui.live_feed import LiveFeed
+from workbench.tui.live_feed import Feed, LiveFeed
 from workbench.tui.messages import Delivered, Moved, Opened, Unreadable
 from workbench.tui.moving import Moving
 from workbench.tui.notes import Noting
@@ -55,7 +54,7 @@ from workbench.tui.turning import Turning
 class Bench(Screen[None]):
     """Header, spine, panes, selection or decision bar, timeline, footer.
 
-    It paints and passes on; what a key does is in a controller. It is the `Desk` of them all.
+    It paints and passes on; what a key does is in a controller, which calls it `desk`.
     """
 
     CSS = "Screen { layout: vertical; } #middle { height: 1fr; }"
@@ -70,6 +69,7 @@ class Bench(Screen[None]):
         self.look = theme
         self.navigator = Navigator(View(Derived(Recording(), Provenance())))
         self.note = ""
+        """The message in the footer."""
         self.spine = PaneView(
             "spine", lambda width: spine.content(self.view, width), theme, number=1, rule=False
         )
@@ -202,7 +202,7 @@ class Bench(Screen[None]):
     # What is painted
 
     async def rebuild(self) -> None:
-        """Build the panes of the present arrangement, unless they stand already."""
+        """Build the panes of the current arrangement if it is new, and fill them."""
         width = self.app.size.width
         name, layouts = self.navigator.arrangement, self.layouts
         arrangement = layouts.arrangement(name)
@@ -214,8 +214,7 @@ class Bench(Screen[None]):
         shape = width < 100, width >= 180, layouts.turned, layouts.zoomed, self.view.presenting
         wanted = (name, arrangement, cells, *shape, roomy)
         if wanted != self._shown:
-            pane = self.focus_pane()
-            kept = pane.pane if pane and self._shown[:1] == (name,) else ""
+            kept = self.focus_name if self._shown[:1] == (name,) else ""
             self._shown = wanted
             self.spine.display = cells > 0
             self.spine.styles.width = cells
@@ -239,10 +238,11 @@ class Bench(Screen[None]):
             await self.rebuild()
 
     def panes(self) -> list[PaneView]:
+        """The panes on the screen, the spine first."""
         return [*([self.spine] if self.spine.display else []), *self.stage.panes]
 
     def refresh_all(self) -> None:
-        """Everything that depends on the view is rebuilt."""
+        """Refill panes and edges."""
         for pane in self.panes():
             pane.update(self.view.ref, self.view.lit)
             self.stage.fit(pane)
@@ -282,7 +282,7 @@ class Bench(Screen[None]):
         return edges.footer(self.note, hints, self.commands, width)
 
     def say(self, words: str) -> None:
-        """Say something in the footer until the next key."""
+        """Show a message in the footer until the next key."""
         self.note = words
         self.query_one("#footer", Edge).update()
 
@@ -291,8 +291,20 @@ class Bench(Screen[None]):
     def focus_pane(self) -> PaneView | None:
         return self.focused if isinstance(self.focused, PaneView) else None
 
+    @property
+    def focus_name(self) -> str:
+        """The pane in focus; "" for none."""
+        pane = self.focus_pane()
+        return pane.pane if pane is not None else ""
+
+    @property
+    def focus_row(self) -> Row:
+        """The row under its cursor; an empty one if there is none."""
+        pane = self.focus_pane()
+        return pane.row if pane is not None else Row()
+
     def focus_on(self, *names: str) -> None:
-        """Focus the first of these panes that is shown, else the first of all."""
+        """Focus the first of these panes that is on the screen, else the first pane."""
         shown = {pane.pane: pane for pane in reversed(self.panes())}
         found = next((shown[name] for name in names if name in shown), None)
         found = found or next(iter(self.stage.panes), None)
@@ -402,13 +414,12 @@ class Bench(Screen[None]):
             await self.scrubbing.live()
 
     async def show(self, arrangement: str) -> None:
-        """Go to an arrangement; again, back."""
+        """Show an arrangement; if it is shown already, go back."""
         if self.navigator.arrangement == arrangement:
             self.navigator.back()
             self.reading.show_facts()
         else:
-            pane = self.focus_pane()
-            self.navigator.go(arrangement, pane.pane if pane else "")
+            self.navigator.go(arrangement, self.focus_name)
         await self.rebuild()
 
     async def on_edge_clicked(self, message: Edge.Clicked) -> None:
@@ -434,12 +445,16 @@ class Bench(Screen[None]):
         self.searching.changed(message)
 
     def ask_words(self, prompt: str, words: str, then: Callable[[str], object]) -> None:
+        """Ask for a line of text and pass it to `then`; `esc` cancels."""
         self.searching.ask_words(prompt, words, then)
 
     def offer(self, words: str) -> None:
+        """Have the next `y` copy these words."""
         self._offered = words
 
     def choose(self, choices: Sequence[PaletteChoice], asks: str = "") -> None:
+        """Let the reader choose from a list; `esc` cancels."""
+
         async def chosen(choice: PaletteChoice | None) -> None:
             result = choice.run() if choice is not None else None
             if result is not None:

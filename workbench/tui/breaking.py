@@ -10,7 +10,6 @@ from msgspec import structs
 from compiler.control.commands import Breakpoint, SetBreakpoints
 from compiler.trace.bounded import bytes_of
 from viewers.panes import breakpoints as listed
-from viewers.panes.rows import Row
 from workbench.tui.commands import command
 from workbench.tui.desk import Controller
 from workbench.tui.driving import Driving
@@ -45,9 +44,7 @@ class Breaking(Controller):
 
     @command("Break at the cursor, or choose where", "b")
     def breakpoint(self) -> None:
-        pane = self.desk.focus_pane()
-        row = pane.row if pane is not None else Row()
-        made = listed.of_row(self.view, row, self.next_number())
+        made = listed.of_row(self.view, self.desk.focus_row, self.next_number())
         if made is not None:
             self.add_breakpoint(made)
             return

@@ -13,7 +13,7 @@ from typing import TypeVar
 from viewers.plain import spelled
 
 CommandRun = Callable[[], Awaitable[None] | None]
-Method = TypeVar("Method", bound=Callable[..., Awaitable[None] | None])
+Method = TypeVar("Method")
 _DECLARED = "declared_command"
 
 
@@ -40,7 +40,8 @@ class ScreenCommand(Declared):
 
 
 def command(words: str, *keys: str, shown: str = "", also: str = "") -> Callable[[Method], Method]:
-    """Declare a controller's method as a command; `shown` is the first key if not given."""
+    """Declare a controller's method as a command; `shown` is the first key if not given. A method
+    that several commands call with their own argument is declared as a `partialmethod`."""
     declared = Declared(words, keys, shown or (keys[0] if keys else ""), also)
 
     def mark(method: Method) -> Method:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, partialmethod
 
 from msgspec import structs
 
@@ -12,7 +12,6 @@ from compiler.control.commands import Answer, Breakpoint, Rerun
 from compiler.decision import Decision
 from compiler.trace.records import AnyRecord, Settings, Warned
 from viewers.panes import decision_bar
-from viewers.panes.rows import Row
 from viewers.plain import plain
 from viewers.summary.decided import as_decision, choice_of
 from workbench.tui.commands import command
@@ -79,20 +78,15 @@ class Deciding(Controller):
         else:  # an empty choice, since `apart` would be a veto
             self.driving.send(Answer(id=asked.id, choice=""))
 
-    @command("Veto: choose otherwise", "v")
-    def veto(self) -> None:
-        self._overrule("v")
-
-    @command("Force the fusion", "f")
-    def force(self) -> None:
-        self._overrule("f")
-
     def _overrule(self, key: str) -> None:
         asked = self.view.asked if self.view.driven and not self.view.playhead else None
         if asked is not None and decision_bar.choice_of(asked, key) == asked.default:
             self.desk.say(f"{plain(asked.default)} is the engine's own choice: a accepts it")
         else:
             self._answer(lambda one: decision_bar.choice_of(one, key))
+
+    veto = command("Veto: choose otherwise", "v")(partialmethod(_overrule, "v"))
+    force = command("Force the fusion", "f")(partialmethod(_overrule, "f"))
 
     # Choosing otherwise
 
@@ -182,9 +176,8 @@ class Deciding(Controller):
     def _answered_here(self) -> tuple[Decision, str] | None:
         """The decision at the playhead or under the cursor, with its choice."""
         view = self.view
-        pane = self.desk.focus_pane()
-        row = pane.row if pane is not None else Row()
         asked = view.asked
-        ids = (asked.id if asked is not None else "", row.decision_shown, view.pair)
+        shown = self.desk.focus_row.decision_shown
+        ids = (asked.id if asked is not None else "", shown, view.pair)
         found = (choice_of(self.view.recording, id) for id in ids if id)
         return next((one for one in found if one is not None), None)

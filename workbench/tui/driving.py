@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partialmethod
 
 from msgspec import structs
 
@@ -15,7 +16,7 @@ from viewers.panes.breakpoints import of_row
 from viewers.panes.shown_when import arrangement_for
 from viewers.plain import plain
 from workbench.tui.commands import command
-from workbench.tui.desk import Controller, Desk
+from workbench.tui.desk import Controller
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.scrubbing import Scrubbing
 
@@ -30,35 +31,27 @@ _AT: dict[str, dict[Mode, Mode]] = {
 """What the step keys mean where the compile is not at an instruction."""
 
 
-def _goes(mode: Mode) -> Callable[[Driving], Awaitable[None]]:
-    """A method that has the compile go on in this mode."""
-
-    async def go(self: Driving) -> None:
-        await self._go(mode)
-
-    return go
-
-
+@dataclass(eq=False)
 class Driving(Controller):
     """Keys that send commands to the worker; in a replay the same keys move the playhead."""
 
-    def __init__(self, desk: Desk, scrubbing: Scrubbing) -> None:
-        super().__init__(desk)
-        self.scrubbing = scrubbing
-        self.prefer: dict[str, str] = {}
-        """Kind of place -> the arrangement that the reader chose for it."""
-        self.belonged = ""
-        """The arrangement that belongs to the place where the compile is."""
-        self.brings: Ref = ""
-        """What the compile has just reached; every pane puts its cursor there."""
-        self._left = ""
-        """The kind of place where the compile last waited."""
-        self._stopped = False
-        self._stops: Stops | None = None
-        """The stops of the replay's first `_replayed` records."""
-        self._replayed = 0
-        if isinstance(desk.feed, LiveFeed):
-            desk.view.breakpoints = tuple(desk.feed.breakpoints)
+    scrubbing: Scrubbing
+    prefer: dict[str, str] = field(default_factory=dict)
+    """Kind of place -> the arrangement that the reader chose for it."""
+    belonged: str = ""
+    """The arrangement that belongs to the place where the compile is."""
+    brings: Ref = ""
+    """What the compile has just reached; every pane puts its cursor there."""
+    _left: str = ""
+    """The kind of place where the compile last waited."""
+    _stopped: bool = False
+    _stops: Stops | None = None
+    """The stops of the replay's first `_replayed` records."""
+    _replayed: int = 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.desk.feed, LiveFeed):
+            self.view.breakpoints = tuple(self.desk.feed.breakpoints)
 
     # The worker
 
@@ -170,23 +163,28 @@ class Driving(Controller):
         await self.scrubbing.go_to(len(records))
         self.desk.say("the end of the trace: < goes back")
 
-    step = command("Step to the next instruction, decision or stage", "s")(_goes("instruction"))
-    over = command("Step over what is called", "S")(_goes("over"))
-    out = command("Step out of the function", "F")(_goes("out"))
-    line = command("Step to the next line", "L")(_goes("line"))
-    continue_ = command("Continue to the next breakpoint", "c")(_goes("continue"))
-    next_frame = command("Run to the next frame")(_goes("frame"))
-    next_graph = command("Run to the next graph", "H")(_goes("graph"))
-    next_pass = command("Run to the next pass", "P")(_goes("pass"))
-    next_decision = command("Run to the next decision that matters", "d")(_goes("decision"))
-    next_fusion = command("Run to the next fusion decision")(_goes("fusion"))
-    any_decision = command("Run to the next decision of any kind")(_goes("any-decision"))
-    stage = command("Run to the next stage", "t")(_goes("stage"))
+    step = command("Step to the next instruction, decision or stage", "s")(
+        partialmethod(_go, "instruction")
+    )
+    over = command("Step over what is called", "S")(partialmethod(_go, "over"))
+    out = command("Step out of the function", "F")(partialmethod(_go, "out"))
+    line = command("Step to the next line", "L")(partialmethod(_go, "line"))
+    continue_ = command("Continue to the next breakpoint", "c")(partialmethod(_go, "continue"))
+    next_frame = command("Run to the next frame")(partialmethod(_go, "frame"))
+    next_graph = command("Run to the next graph", "H")(partialmethod(_go, "graph"))
+    next_pass = command("Run to the next pass", "P")(partialmethod(_go, "pass"))
+    next_decision = command("Run to the next decision that matters", "d")(
+        partialmethod(_go, "decision")
+    )
+    next_fusion = command("Run to the next fusion decision")(partialmethod(_go, "fusion"))
+    any_decision = command("Run to the next decision of any kind")(
+        partialmethod(_go, "any-decision")
+    )
+    stage = command("Run to the next stage", "t")(partialmethod(_go, "stage"))
 
     @command("Run to the cursor", "r")
     async def to_cursor(self) -> None:
-        pane = self.desk.focus_pane()
-        until = of_row(self.view, pane.row, 0) if pane is not None else None
+        until = of_row(self.view, self.desk.focus_row, 0)
         if until is None:
             self.desk.say("no line, node or decision is under the cursor")
         else:

@@ -6,7 +6,6 @@ import gc
 from collections.abc import Callable
 from pathlib import Path
 from threading import Event, Thread
-from typing import Protocol
 
 from textual.message import Message
 
@@ -30,38 +29,9 @@ EVERY = 0.2
 Post = Callable[[Message], object]
 
 
-class Feed(Protocol):
-    """Posts records as `Delivered`, and `Unreadable` if it cannot go on."""
-
-    every: float
-    """Seconds between two deliveries."""
-    pause: float
-    """The same, as the screen sets it when it is slow."""
-
-    @property
-    def name(self) -> str:
-        """A short name of the source."""
-
-    @property
-    def file(self) -> Path | None:
-        """The trace that the records are in; None if they are not kept."""
-
-    @property
-    def losses(self) -> Losses:
-        """What could not be read."""
-
-    def start(self, post: Post) -> None:
-        """Start reading, in a new thread."""
-
-    def stop(self) -> None:
-        """Stop reading; a driven worker ends."""
-
-    def alive(self) -> bool:
-        """Whether more records may come, as far as this machine can tell."""
-
-
 class FileFeed:
-    """A trace file that may still grow."""
+    """A trace file that may still grow. Its records are posted as `Delivered`, with `Unreadable`
+    if it cannot be read any further."""
 
     def __init__(self, path: Path) -> None:
         self.file = path
@@ -70,11 +40,13 @@ class FileFeed:
         self._known = False
         """Whether the kind of the file has been found out."""
         self.every = self.pause = EVERY
+        """Seconds between two deliveries; the screen makes the pause longer when it is slow."""
         self._post: Post = lambda message: None
         self._over = Event()
 
     @property
     def losses(self) -> Losses:
+        """What could not be read."""
         return self.decoder.losses
 
     def start(self, post: Post) -> None:
@@ -85,6 +57,7 @@ class FileFeed:
         self._over.set()
 
     def alive(self) -> bool:
+        """Whether more records may come, as far as this machine can tell."""
         return is_recording(self.file)
 
     def _run(self) -> None:

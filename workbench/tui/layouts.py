@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, field, replace
+from functools import partial, partialmethod
 
 from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 from workbench.tui.commands import command
-from workbench.tui.desk import Controller, Desk
+from workbench.tui.desk import Controller
 from workbench.tui.overlay import PaletteChoice
 
 MOST = 4
@@ -28,17 +28,16 @@ def title_of(pane: str) -> str:
     return TITLES.get(pane, pane)
 
 
+@dataclass(eq=False)
 class Layouts(Controller):
     """Places, closes and resizes panes."""
 
-    def __init__(self, desk: Desk) -> None:
-        super().__init__(desk)
-        self.own: dict[str, Arrangement] = {}
-        """Name of an arrangement -> the reader's version of it."""
-        self.turned = False
-        """Whether columns are shown as rows."""
-        self.zoomed = ""
-        """The zoomed pane, "" for none."""
+    own: dict[str, Arrangement] = field(default_factory=dict)
+    """Name of an arrangement -> the reader's version of it."""
+    turned: bool = False
+    """Whether columns are shown as rows."""
+    zoomed: str = ""
+    """The zoomed pane, "" for none."""
 
     def arrangement(self, name: str) -> Arrangement:
         """The reader's version, else the default."""
@@ -64,22 +63,19 @@ class Layouts(Controller):
     @command("Turn the layout: columns or rows", "vertical_line", shown="|")
     async def layout(self) -> None:
         self.turned = not self.turned
-        pane = self.desk.focus_pane()
+        focus = self.desk.focus_name
         await self.desk.rebuild()
-        self.desk.focus_on(pane.pane if pane else "")
+        self.desk.focus_on(focus)
 
     def _share(self, by: int) -> None:
         pane = self.desk.focus_pane()
         if pane is not None and pane is not self.desk.spine:
             self.desk.stage.resize(pane, by)
 
-    @command("Give this pane more room", "plus", "equals_sign", shown="+")
-    def wider(self) -> None:
-        self._share(1)
-
-    @command("Give this pane less room", "minus", shown="−")
-    def narrower(self) -> None:
-        self._share(-1)
+    wider = command("Give this pane more room", "plus", "equals_sign", shown="+")(
+        partialmethod(_share, 1)
+    )
+    narrower = command("Give this pane less room", "minus", shown="−")(partialmethod(_share, -1))
 
     def pane_choices(self) -> list[PaletteChoice]:
         """For the palette: every pane, in place of this one or beside it."""

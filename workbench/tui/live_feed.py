@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from compiler.control.commands import AnyCommand, Breakpoint
 from compiler.trace.losses import Losses
@@ -20,32 +20,19 @@ from compiler.trace.records import (
     Waiting,
     WhatIf,
 )
-from workbench.tui.feed import Post
+from workbench.tui.feed import FileFeed, Post
 from workbench.tui.messages import Delivered, Unreadable
+
+if TYPE_CHECKING:
+    from workbench.worker.client import Driver
 
 EVERY = 0.1
 """Seconds between deliveries while the compile runs; a stop is delivered at once."""
 _URGENT: tuple[type[Record], ...] = (Waiting, Refused, End, Start, WhatIf)
 
 
-class Drives(Protocol):
-    """The front end's side of a driven worker, as `workbench.worker.client.Driver` is."""
-
-    def send(self, command: AnyCommand) -> None:
-        """Send a command at once."""
-
-    def note(self, note: Note) -> None:
-        """Write a reader's note to the trace."""
-
-    def stop(self) -> None:
-        """End the recording."""
-
-    def join(self) -> object:
-        """Wait until the worker is gone and the trace is complete."""
-
-
 Starts = Callable[
-    [Settings, Path | None, Callable[[AnyRecord], None], Sequence[Breakpoint]], Drives
+    [Settings, Path | None, Callable[[AnyRecord], None], Sequence[Breakpoint]], "Driver"
 ]
 """`Driver.start`; it passes on records from the driver's thread."""
 
@@ -64,7 +51,7 @@ class LiveFeed:
         self.settings = settings
         self.file = trace
         self.breakpoints = breakpoints
-        self.driver: Drives | None = None
+        self.driver: Driver | None = None
         self.name = Path(settings.file).name
         self.losses = Losses()
         self.every = self.pause = EVERY
@@ -125,3 +112,7 @@ class LiveFeed:
                     self._post(Delivered(batch))
             if not batch and self.ended:
                 return
+
+
+Feed = FileFeed | LiveFeed
+"""The source of a screen's records."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partialmethod
 
 from viewers.panes.targets import ToFinding
 from workbench.tui.commands import command
@@ -48,13 +49,10 @@ class Moving(Controller):
             index = panes.index(pane) if pane in panes else -by
             self.desk.set_focus(panes[(index + by) % len(panes)])
 
-    @command("Go to the next pane", "tab")
-    def next_pane(self) -> None:
-        self._tab(1)
-
-    @command("Go to the previous pane", "shift+tab", shown="shift-tab")
-    def previous_pane(self) -> None:
-        self._tab(-1)
+    next_pane = command("Go to the next pane", "tab")(partialmethod(_tab, 1))
+    previous_pane = command("Go to the previous pane", "shift+tab", shown="shift-tab")(
+        partialmethod(_tab, -1)
+    )
 
     def focus_number(self, number: int) -> None:
         """Focus the pane with this number, where there is one."""
@@ -96,10 +94,5 @@ class Moving(Controller):
             await desk.rebuild()
             desk.say(f"finding {desk.view.finding + 1} of {count}")
 
-    @command("Go to the next finding", "e")
-    async def next_finding(self) -> None:
-        await self._finding(1)
-
-    @command("Go to the previous finding", "E")
-    async def previous_finding(self) -> None:
-        await self._finding(-1)
+    next_finding = command("Go to the next finding", "e")(partialmethod(_finding, 1))
+    previous_finding = command("Go to the previous finding", "E")(partialmethod(_finding, -1))

@@ -80,8 +80,7 @@ class Noting(Controller):
 
     def _thing(self) -> str:
         """The row under the cursor, else the selection."""
-        pane = self.desk.focus_pane()
-        row = pane.row if pane is not None else Row()
+        row = self.desk.focus_row
         if isinstance(row.at, ToNote):
             return row.at.on
         asked = self.view.asked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from compiler.control.decisions import OverrideError, read_overrides
@@ -14,22 +15,23 @@ from viewers.words import plural
 from workbench.tui.again import plain_name
 from workbench.tui.breaking import Breaking
 from workbench.tui.commands import command
-from workbench.tui.desk import Controller, Desk
+from workbench.tui.desk import Controller
 from workbench.tui.live_feed import LiveFeed
 from workbench.tui.overruled import OVERRIDES, Overruled, replay_command, to_toml
 
 DEFAULT_FILE = "overrides.toml"
 
 
+@dataclass(eq=False)
 class Overrides(Controller):
     """`K u O W` are commands for overrides; `D` deletes overrides and breakpoints from their
     lists."""
 
-    def __init__(self, desk: Desk, breaking: Breaking) -> None:
-        super().__init__(desk)
-        self.breaking = breaking
-        self.overruled = Overruled()
-        self._asked_to_leave = False
+    breaking: Breaking
+    overruled: Overruled = field(default_factory=Overruled)
+    _asked_to_leave: bool = False
+
+    def __post_init__(self) -> None:
         self.show()
 
     def see(self, records: list[AnyRecord]) -> None:
@@ -45,8 +47,7 @@ class Overrides(Controller):
     @command("Delete this breakpoint or override", "D", "delete")
     def delete(self) -> None:
         """Delete the entry under the cursor."""
-        pane = self.desk.focus_pane()
-        match pane.row.at if pane is not None else None:
+        match self.desk.focus_row.at:
             case ToBreakpoint(number):
                 self.breaking.remove(number)
             case ToOverride(id):

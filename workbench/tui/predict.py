@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from compiler.control.commands import Go
 from compiler.trace.compile_names import compile_of
 from compiler.trace.records import AnyRecord, Decided, Waiting
@@ -19,7 +21,7 @@ from viewers.teaching.predict import (
     truth_of_asked,
 )
 from workbench.tui.commands import command
-from workbench.tui.desk import Controller, Desk
+from workbench.tui.desk import Controller
 from workbench.tui.driving import Driving
 from workbench.tui.hints import Hint, hints_of
 from workbench.tui.scrubbing import Scrubbing
@@ -29,20 +31,19 @@ TOLD = hints_of("=space: next | down up: move | =esc: end predict")
 ANSWERS: dict[str, GuessedChoice] = {"y": "fuse", "n": "apart", "minus": ""}
 
 
+@dataclass(eq=False)
 class Predicting(Controller):
     """Runs the quiz; its keys are `y n - ?` and `space`. In a recorded trace it follows the
     recorded order, with the playhead before the record that holds the answer; in a driven compile
     it asks where the compile waits."""
 
-    def __init__(self, desk: Desk, scrubbing: Scrubbing, driving: Driving) -> None:
-        super().__init__(desk)
-        self.scrubbing = scrubbing
-        self.driving = driving
-        self.predict_first = False
-        """Start at the first decision."""
-        self.questions = QUESTIONS
-        """How many per graph; 0 for every pair."""
-        self.guessing = False
+    scrubbing: Scrubbing
+    driving: Driving
+    predict_first: bool = False
+    """Start at the first decision."""
+    questions: int = QUESTIONS
+    """How many per graph; 0 for every pair."""
+    guessing: bool = False
 
     @property
     def quiz(self) -> Quiz:

@@ -10,8 +10,7 @@ from viewers.navigator import Navigator
 from viewers.panes import chrome
 from viewers.reader import Reader
 from viewers.recording import Recording
-from workbench.tui.feed import Feed
-from workbench.tui.live_feed import LiveFeed
+from workbench.tui.live_feed import Feed, LiveFeed
 
 PATIENCE = 10.0
 """Seconds without a record after which a recording from elsewhere counts as over."""

@@ -37,8 +37,8 @@ class Remembering(Controller):
     async def recall(self) -> None:
         """Restore what is remembered of the model's file, which the beginning of the trace
         names."""
-        start, view, navigator = self.desk.recording.start, self.view, self.desk.navigator
-        self._model = start.settings.file if start is not None else ""
+        settings, view, navigator = self.desk.recording.settings, self.view, self.desk.navigator
+        self._model = settings.file if settings is not None else ""
         if not self._model:
             return
         found, trouble = recall(self._model)
@@ -54,7 +54,7 @@ class Remembering(Controller):
             first = self.breaking.next_number()
             numbered = (structs.replace(one, number=first + i) for i, one in enumerate(new))
             self.breaking.set_breakpoints((*have, *numbered))
-        profiled = start is not None and start.settings.profile
+        profiled = settings is not None and settings.profile
         if profiled and not view.driven:
             navigator.arrangement = "profile"
             navigator.grown()

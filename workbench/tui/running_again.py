@@ -9,7 +9,7 @@ from pathlib import Path
 from compiler.control.commands import Breakpoint, Rerun
 from compiler.trace.records import Settings
 from viewers.plain import plain
-from viewers.recording import Recording
+from viewers.recording import Recording, lines_of
 from workbench.tui.again import CompilePlan, RunRefused, Word, reviewed
 from workbench.tui.consent import Consent
 from workbench.tui.desk import Controller
@@ -106,5 +106,5 @@ def differs(recording: Recording, settings: Settings) -> str:
         text = Path(settings.file).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         return f"{name}: {error.strerror or error}; "
-    now = Recording.lines_of(text)
+    now = lines_of(text)
     return "" if now == recorded else f"{name} has changed since it was recorded; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partialmethod
 
 from viewers.panes import timeline
 from viewers.words import number
@@ -31,21 +32,24 @@ class Scrubbing(Controller):
         self.reading.go_to(position)
         await self.desk.rebuild()
 
-    @command("Go one record forward in time", "greater_than_sign", shown=">")
-    async def later(self) -> None:
-        await self.go_to(self.view.track.next_seen(self.place(), 1))
+    async def _record(self, by: int) -> None:
+        await self.go_to(self.view.track.next_seen(self.place(), by))
 
-    @command("Go one record back in time", "less_than_sign", shown="<")
-    async def earlier(self) -> None:
-        await self.go_to(self.view.track.next_seen(self.place(), -1))
+    async def _stage(self, by: int) -> None:
+        await self.go_to(self.view.track.next_stage(self.place(), by))
 
-    @command("Go one stage forward in time", "right_curly_bracket", shown="}")
-    async def next_stage(self) -> None:
-        await self.go_to(self.view.track.next_stage(self.place(), 1))
-
-    @command("Go one stage back in time", "left_curly_bracket", shown="{")
-    async def previous_stage(self) -> None:
-        await self.go_to(self.view.track.next_stage(self.place(), -1))
+    later = command("Go one record forward in time", "greater_than_sign", shown=">")(
+        partialmethod(_record, 1)
+    )
+    earlier = command("Go one record back in time", "less_than_sign", shown="<")(
+        partialmethod(_record, -1)
+    )
+    next_stage = command("Go one stage forward in time", "right_curly_bracket", shown="}")(
+        partialmethod(_stage, 1)
+    )
+    previous_stage = command("Go one stage back in time", "left_curly_bracket", shown="{")(
+        partialmethod(_stage, -1)
+    )
 
     @command("Go back to now", "end", "full_stop")
     async def live(self) -> None:

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partialmethod
 
 from workbench.tui.commands import command
-from workbench.tui.desk import Controller, Desk
+from workbench.tui.desk import Controller
 from workbench.tui.entry import Entry
 from workbench.tui.pane import PaneView
 
 
+@dataclass(eq=False)
 class Searching(Controller):
     """Owns the entry line: for a search, or for another controller's question."""
 
-    def __init__(self, desk: Desk, entry: Entry) -> None:
-        super().__init__(desk)
-        self.entry = entry
-        self.needle = ""
-        """What is searched for."""
-        self._pane: PaneView | None = None
-        """The searched pane, which gets the focus back."""
-        self._then: Callable[[str], object] | None = None
-        """Gets the entered text; None during a search."""
+    entry: Entry
+    needle: str = ""
+    """What is searched for."""
+    _pane: PaneView | None = None
+    """The searched pane, which gets the focus back."""
+    _then: Callable[[str], object] | None = None
+    """Gets the entered text; None during a search."""
 
     def ask_words(self, prompt: str, words: str, then: Callable[[str], object]) -> None:
         """Ask for a line of text and pass it to `then`; `esc` cancels."""
@@ -105,10 +106,5 @@ class Searching(Controller):
             shown.refresh()
         self.desk.say(f"counterpart {(at + by) % len(spots) + 1} of {len(spots)}")
 
-    @command("Go to the next hit or counterpart", "n")
-    def next_hit(self) -> None:
-        self._next(1)
-
-    @command("Go to the previous hit or counterpart", "N")
-    def previous_hit(self) -> None:
-        self._next(-1)
+    next_hit = command("Go to the next hit or counterpart", "n")(partialmethod(_next, 1))
+    previous_hit = command("Go to the previous hit or counterpart", "N")(partialmethod(_next, -1))

@@ -44,7 +44,7 @@ class Tool(Controller):
     def help(self) -> None:
         pane = self.desk.focus_pane()
         name = pane.content.name if pane else "tcw"
-        lines = help_text.lines(self.commands, pane.pane if pane else "", name)
+        lines = help_text.lines(self.commands, self.desk.focus_name, name)
         self.desk.app.push_screen(Help(self.desk.look, lines))
 
     @command("Show all commands", "colon", shown=":")
@@ -78,8 +78,7 @@ class Tool(Controller):
         return choices
 
     async def _go(self, arrangement: str) -> None:
-        pane = self.desk.focus_pane()
-        self.desk.navigator.go(arrangement, pane.pane if pane else "")
+        self.desk.navigator.go(arrangement, self.desk.focus_name)
         await self.desk.rebuild()
 
     def _compile(self, compile_id: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partialmethod
 from typing import get_args
 
 from compiler.trace.records import Run
@@ -33,10 +34,6 @@ class Turning(Controller):
     reading: FeedReader
     comparing: Comparing
 
-    def _focus(self) -> str:
-        pane = self.desk.focus_pane()
-        return pane.pane if pane else ""
-
     def _update(self, follows: Callable[[str], bool]) -> None:
         """Refill panes; those for which `follows` is true go to their start."""
         view = self.view
@@ -45,20 +42,19 @@ class Turning(Controller):
         self.desk.refresh_all()
 
     def _kind(self, by: int) -> None:
-        note = self.desk.navigator.step(by, self._focus())
+        note = self.desk.navigator.step(by, self.desk.focus_name)
         self._update(FOLLOWS.__contains__)
         self.desk.say(note)
 
-    @command("Go to the next of this kind", "right_square_bracket", shown="]")
-    def next_kind(self) -> None:
-        self._kind(1)
-
-    @command("Go to the previous of this kind", "left_square_bracket", shown="[")
-    def previous_kind(self) -> None:
-        self._kind(-1)
+    next_kind = command("Go to the next of this kind", "right_square_bracket", shown="]")(
+        partialmethod(_kind, 1)
+    )
+    previous_kind = command("Go to the previous of this kind", "left_square_bracket", shown="[")(
+        partialmethod(_kind, -1)
+    )
 
     def _language(self, by: int) -> None:
-        focus, view = self._focus(), self.view
+        focus, view = self.desk.focus_name, self.view
         if not self.desk.navigator.language(by, focus):
             only = "one graph" if focus == "graph" else "code in one language"
             self.desk.say(f"this recording has {only} here")
@@ -67,18 +63,15 @@ class Turning(Controller):
                 shown.update(view.ref, view.lit, reset=True)
         self.desk.refresh_all()
 
-    @command(
+    next_language = command(
         "Show the next language or graph",
         "right_parenthesis",
         shown=")",
         also="triton ptx c++ sass",
-    )
-    def next_language(self) -> None:
-        self._language(1)
-
-    @command("Show the previous language or graph", "left_parenthesis", shown="(")
-    def previous_language(self) -> None:
-        self._language(-1)
+    )(partialmethod(_language, 1))
+    previous_language = command(
+        "Show the previous language or graph", "left_parenthesis", shown="("
+    )(partialmethod(_language, -1))
 
     @command("Order differently", "o")
     def order(self) -> None:
@@ -91,15 +84,12 @@ class Turning(Controller):
         view.order = orders[(orders.index(known) + 1) % len(orders)]
         self.desk.refresh_all()
 
-    @command("Show kernels raw or tidied", "R")
-    def raw(self) -> None:
-        self.view.raw = not self.view.raw
+    def _toggle(self, field: str) -> None:
+        setattr(self.view, field, not getattr(self.view, field))
         self.desk.refresh_all()
 
-    @command("Show torch's own text", "U")
-    def torch_text(self) -> None:
-        self.view.torch_text = not self.view.torch_text
-        self.desk.refresh_all()
+    raw = command("Show kernels raw or tidied", "R")(partialmethod(_toggle, "raw"))
+    torch_text = command("Show torch's own text", "U")(partialmethod(_toggle, "torch_text"))
 
     @command("Show other times next to the source: compiled, eager, Δ", "C")
     def times(self) -> None:
@@ -118,7 +108,7 @@ class Turning(Controller):
         if view.driven and view.derived.profile is None and navigator.arrangement in PROFILES:
             self.comparing.profile_again()
             return
-        navigator.go("profile", self._focus())
+        navigator.go("profile", self.desk.focus_name)
         await self.desk.rebuild()
 
     @command("Turn to the other engine or the next run", "T")
@@ -151,10 +141,10 @@ class Turning(Controller):
 
     @command("Copy this row or its fix", "y")
     def copy(self) -> None:
-        pane = self.desk.focus_pane()
-        if pane is None or not pane.row.key:
+        row = self.desk.focus_row
+        if not row.key:
             return
-        words = pane.row.copies or pane.row.text.strip()
+        words = row.copies or row.text.strip()
         self.desk.app.copy_to_clipboard(words)
         shown = words.splitlines()[0] if words else ""
         self.desk.say(f"copied  {shown[:60]}")
@@ -164,28 +154,23 @@ class Turning(Controller):
         """Ask for a text that regions, or the nodes of pairs, must contain; an empty one shows
         all."""
         view = self.view
-        if self.desk.navigator.arrangement in PROFILES:
-            self.desk.ask_words("only regions with", view.region_filter, self._filter_regions)
+        regions = self.desk.navigator.arrangement in PROFILES
+
+        def filtered(words: str) -> None:
+            setattr(view, "region_filter" if regions else "pair_filter", words.strip())
+            self.desk.refresh_all()
+
+        if regions:
+            self.desk.ask_words("only regions with", view.region_filter, filtered)
         else:
-            self.desk.ask_words("only pairs of", view.pair_filter, self._filter_pairs)
-
-    def _filter_regions(self, words: str) -> None:
-        self.view.region_filter = words.strip()
-        self.desk.refresh_all()
-
-    def _filter_pairs(self, words: str) -> None:
-        self.view.pair_filter = words.strip()
-        self.desk.refresh_all()
+            self.desk.ask_words("only pairs of", view.pair_filter, filtered)
 
     # For the picture of a graph, which handles them itself while it has the focus
 
     def _only_in_picture(self) -> None:
         self.desk.say("this is for the picture of a graph: focus it first")
 
-    @command("Show or hide the weights in a graph", "I")
-    def weights(self) -> None:
-        self._only_in_picture()
-
-    @command("Draw all of a graph, or fold it by module", "A")
-    def unfold_all(self) -> None:
-        self._only_in_picture()
+    weights = command("Show or hide the weights in a graph", "I")(partialmethod(_only_in_picture))
+    unfold_all = command("Draw all of a graph, or fold it by module", "A")(
+        partialmethod(_only_in_picture)
+    )

@@ -12,7 +12,7 @@ from compiler import pipeline
 from compiler.trace.records import DdpBuckets, Graph, Kernel
 from tests.cpu.one_rank import one_rank
 from tests.cpu.recorded import Recorded, record
-from viewers.summary.ranks import started
+from viewers.summary.ranks.collectives import started
 
 
 class Net(torch.nn.Module):

@@ -34,7 +34,6 @@ from compiler.memory.plan import Plan
 from compiler.runtime.artifact import Artifact
 from tests.cpu.recorded import Recorded, record
 from viewers.summary import summarise
-from viewers.text.header import names_of
 from viewers.text.lines import to_text
 from viewers.text.sections import SectionView, section
 
@@ -93,7 +92,7 @@ class Walk:
         recording = next(iter(self.recording.engines.values()), self.recording)
         summary = summarise(recording)
         detail = "all" if name == "decisions" else ""
-        view = SectionView(recording, summary, names_of(summary), WIDTH, detail)
+        view = SectionView(recording, summary, WIDTH, detail)
         return to_text(section(name)(view), WIDTH)
 
     def code(self, first: str, last: str = "") -> str:

@@ -11,7 +11,8 @@ import pytest
 
 from tests.cpu.worker.recorded import recorded
 from viewers.recording import Recording
-from viewers.summary.differences import Effect, difference
+from viewers.summary.differences import difference
+from viewers.summary.differences.effects import Effect
 
 pytestmark = pytest.mark.long
 

@@ -26,7 +26,7 @@ from viewers.panes.view import LANGUAGES, Derived, View
 from viewers.playhead import Playhead
 from viewers.recording import Recording
 from viewers.summary.differences import difference
-from viewers.summary.profile import SORTS
+from viewers.summary.profile.rows import SORTS
 from viewers.text.diff import diff_lines
 from viewers.text.explain import explain
 from viewers.text.lines import to_text

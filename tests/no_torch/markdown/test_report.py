@@ -36,6 +36,7 @@ from viewers.markdown.text import (
 )
 from viewers.recording import Recording
 from viewers.summary.differences import difference
+from viewers.text.processes import Several
 
 HOW = pytest.mark.parametrize("how", mostly_long(get_args(How), ("added", "replaced")))
 GITHUB = 65_536
@@ -182,7 +183,7 @@ def test_golden_of_a_profile(golden: Golden) -> None:
 
 def test_golden_of_processes(golden: Golden) -> None:
     ranks = [process(before(), 0), process(before(), 1), process(after(), 2)]
-    text = processes_markdown(ranks)
+    text = processes_markdown(Several(ranks))
     assert text.index("rank 2: `block.py`") < text.index("<details>"), "findings of all first"
     golden("markdown/processes.txt", text)
 
@@ -192,7 +193,7 @@ def test_a_profile_and_processes_are_rendered_as_meant() -> None:
     assert tags(page) <= ALLOWED
     assert re.findall("<summary>(.*?)</summary>", page)[0] == "regions"
     assert page.count("<li>") > 3
-    page = rendered(processes_markdown([process(before(), 0), process(after(), 1)]))
+    page = rendered(processes_markdown(Several([process(before(), 0), process(after(), 1)])))
     assert tags(page) <= ALLOWED | TABLE | {"h4"}
     assert page.count("<tr>") == 3
     assert "<summary>rank 1: kernels</summary>" in page
@@ -202,7 +203,7 @@ def test_a_profile_and_processes_are_rendered_as_meant() -> None:
 def test_hostile_text_in_a_profile_and_in_processes(how: How) -> None:
     profiled = profile_markdown(of(hostile(block_profile(), how)))  # type: ignore[arg-type]
     evil = process(hostile(before(), how), 0)  # type: ignore[arg-type]
-    for text in (profiled, processes_markdown([evil, process(after(), 1)])):
+    for text in (profiled, processes_markdown(Several([evil, process(after(), 1)]))):
         assert len(text) <= GITHUB
         page = rendered(text.partition("\n")[2])
         assert tags(page) <= ALLOWED | TABLE | {"h4"}

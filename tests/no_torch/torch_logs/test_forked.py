@@ -36,9 +36,9 @@ def test_each_process_is_shown(log: Path, capsys: pytest.CaptureFixture[str]) ->
     assert has_several(log.parent)
     assert traces(log) == traces(log.parent) == [Path(f"{log}@{pid}") for pid in PIDS]
     for path in (log, log.parent):
-        processes, unread = processes_in(path)
-        assert [one.name for one in processes] == [f"process {pid}" for pid in PIDS]
-        assert not unread
+        several = processes_in(path)
+        assert [one.name for one in several.processes] == [f"process {pid}" for pid in PIDS]
+        assert not several.unread
         assert main(["explain", str(path)]) == 0
         out = capsys.readouterr().out
         assert out.startswith("3 processes compiled, 3 different results")

@@ -37,10 +37,10 @@ from tests.no_torch.torch_logs.samples import FOLDER, VERSIONS, entry, log
 from viewers.panes.arrangement import PANES
 from viewers.reader import whole
 from viewers.recording import Recording
-from viewers.summary.ranks import started
+from viewers.summary.ranks.collectives import started
 from viewers.text.explain import explain
 from viewers.text.lines import to_text
-from viewers.text.processes import ranks_of, report
+from viewers.text.processes import report
 from viewers.text.sections import SECTIONS
 from viewers.words import NOT_IN_LOG
 from workbench.cli.folders import processes_in
@@ -340,11 +340,11 @@ def test_a_log_of_a_process_that_was_killed_says_so(tmp_path: Path) -> None:
     assert "Read from a log that is cut off: the log ends within the compile of 0/0" in text
     for rank, content in enumerate((data, cut)):
         (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_bytes(content)
-    processes, _ = processes_in(tmp_path)
-    said = to_text(report(processes, 100, 60, "logs"), 100)
+    several = processes_in(tmp_path)
+    said = to_text(report(several, 100, 60, "logs"), 100)
     (row,) = (one for one in said.split("\n  ") if one.startswith("rank 1  train.py"))
     assert " ".join(row.split()).partition("·")[2].startswith(" killed, or cut")
-    assert [one.complete for one in ranks_of(processes)] == [True, False]
+    assert [one.complete for one in several.ranks] == [True, False]
 
 
 def test_a_schedule_is_of_the_graph_that_was_written_last() -> None:

@@ -15,7 +15,7 @@ from tests.no_torch.two_traces import after, before
 from viewers.kit.cells import cell_len
 from viewers.panes.ranks import content
 from viewers.reader import whole
-from viewers.several import Several
+from viewers.text.processes import Several
 from workbench.cli import folders
 from workbench.cli.folders import following, several_in
 from workbench.tui.app import Workbench

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from compiler.trace.records import Source, Text
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary import Place
+from viewers.summary.place import Place
 from viewers.tables.places import place_lines, window
 from viewers.text.lines import to_text
 

@@ -28,8 +28,9 @@ from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.two_runs import VETO, base_run, vetoed_run, whatif
 from viewers.kit.lines import BLANK
 from viewers.recording import Recording
-from viewers.summary.differences import Difference, diff_lines, difference
+from viewers.summary.differences import Difference, difference
 from viewers.summary.differences.causes import _quoted
+from viewers.summary.differences.lines import diff_lines
 from viewers.summary.differences.words import change_text
 from viewers.text import diff as report
 from viewers.text.difference import blocks

@@ -24,7 +24,6 @@ from compiler.trace.records import (
 from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch import traces
-from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.text.explain import explain
@@ -65,7 +64,7 @@ def test_block(width: int, golden: Golden) -> None:
 def test_section(name: str, golden: Golden) -> None:
     recording = Recording(block_trace())
     summary = summarise(recording)
-    view = SectionView(recording, summary, FileNames.for_settings(summary.settings), 120)
+    view = SectionView(recording, summary, 120)
     golden(f"explain/section-{name}.txt", to_text(section(name)(view), 120))
 
 

@@ -14,7 +14,6 @@ from compiler.trace.records import (
     Location,
 )
 from tests.no_torch import traces
-from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.guards import KINDS, GuardGroups, guard_groups, kind_words
@@ -88,7 +87,7 @@ def groups(*guards: Guard) -> GuardGroups:
 def text(*records: AnyRecord, detail: str = "", width: int = 100) -> str:
     recording = Recording([*traces.opening(), CALL, *records])
     summary = summarise(recording)
-    view = SectionView(recording, summary, FileNames.for_settings(summary.settings), width, detail)
+    view = SectionView(recording, summary, width, detail)
     return to_text(section("guards")(view), width)
 
 

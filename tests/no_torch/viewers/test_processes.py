@@ -11,7 +11,7 @@ from tests.no_torch.two_traces import after, before
 from tests.no_torch.viewers.test_cache_changes import run
 from viewers.recording import Recording
 from viewers.text.lines import to_text
-from viewers.text.processes import Process, report
+from viewers.text.processes import Process, Several, report
 
 
 def process(records: list[AnyRecord], rank: int) -> Process:
@@ -20,7 +20,7 @@ def process(records: list[AnyRecord], rank: int) -> Process:
 
 
 def said(*processes: Process) -> str:
-    return to_text(report(processes, 100, 60, "ddp.tcw"), 100)
+    return to_text(report(Several(processes), 100, 60, "ddp.tcw"), 100)
 
 
 def test_a_process_that_compiled_otherwise_says_how() -> None:

@@ -27,12 +27,14 @@ from compiler.trace.records import (
 from compiler.trace.writer import text_hash
 from viewers.places import FileNames
 from viewers.recording import Recording
-from viewers.summary.differences import Alignment
+from viewers.summary.differences.alignment import Alignment
 from viewers.summary.differences.caches import OWN_DEVICE, cache_changes
 from viewers.summary.own_words import common
-from viewers.summary.ranks import Divergence, RankMember, first_divergence, rank_times, started
+from viewers.summary.ranks.collectives import started
+from viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence
+from viewers.summary.ranks.times import rank_times
 from viewers.text.lines import to_text
-from viewers.text.processes import Process, report
+from viewers.text.processes import Process, Several, report
 from viewers.text.ranks import divergence_lines, ranks_lines
 
 FILE = "/w/train.py"
@@ -246,9 +248,8 @@ def test_the_number_of_a_gpu_is_a_rank_s_own() -> None:
 def test_ranks_do_not_follow_each_other() -> None:
     """One that fails before another compiles has not warmed the cache for it."""
     ranks = [member(rank, *looked_up(rank), time=9.0 - 5 * rank).recording for rank in range(2)]
-    text = to_text(
-        report([Process(Path(f"{n}.tcw"), one) for n, one in enumerate(ranks)], 100, 40, "f"), 100
-    )
+    several = Several([Process(Path(f"{n}.tcw"), one) for n, one in enumerate(ranks)])
+    text = to_text(report(several, 100, 40, "f"), 100)
     assert "after rank" not in text
     assert "against" not in text
 

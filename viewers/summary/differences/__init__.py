@@ -14,7 +14,7 @@ from compiler.trace.records import Run, WhatIf
 from viewers.recording import Recording
 from viewers.summary import summarise
 from viewers.summary.differences.alignment import Alignment
-from viewers.summary.differences.decisions import DecisionChange, DecisionChanges, decision_changes
+from viewers.summary.differences.decisions import DecisionChanges, decision_changes
 from viewers.summary.differences.effects import Effect, effects_of
 from viewers.summary.differences.figures import (
     CountChange,
@@ -30,7 +30,6 @@ from viewers.summary.differences.figures import (
     setting_changes,
 )
 from viewers.summary.differences.kernel_changes import KernelChange, kernel_changes
-from viewers.summary.differences.lines import Sign, TextDiff, diff_lines
 from viewers.summary.differences.measured import MeasuredDifference, measured_of
 from viewers.summary.differences.verdict import WhatIfVerdict, whatif_verdict
 from viewers.summary.differences.vetoes import Veto, vetoes_of
@@ -111,21 +110,3 @@ def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ())
         measured=measured_of(measured, kernels),
         alignment=alignment,
     )
-
-
-__all__ = [
-    "Alignment",
-    "CountChange",
-    "DecisionChange",
-    "DecisionChanges",
-    "Difference",
-    "Effect",
-    "Figure",
-    "KernelChange",
-    "MeasuredDifference",
-    "Sign",
-    "TextDiff",
-    "Veto",
-    "diff_lines",
-    "difference",
-]

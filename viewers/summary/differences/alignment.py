@@ -50,9 +50,8 @@ class Alignment:
     @cached_property
     def _mains(self) -> tuple[str, str]:
         """The main files of both."""
-        starts = (self.base.start, self.run.start)
-        one, other = (start.settings.file if start else "" for start in starts)
-        return one, other
+        base, run = self.base.settings, self.run.settings
+        return base.file if base else "", run.file if run else ""
 
     @cached_property
     def _roots(self) -> tuple[str, str]:
@@ -98,8 +97,7 @@ class Alignment:
     def words(self, line: MatchedLine) -> str:
         """`block.py:24`, as the side that has the line calls it."""
         side = self.base if line.gone else self.run
-        settings = side.start.settings if side.start else None
-        return FileNames.for_settings(settings).place(self.own_file(line), line.line)
+        return FileNames.for_settings(side.settings).place(self.own_file(line), line.line)
 
     def own_file(self, line: MatchedLine) -> str:
         """The file of a line, as the side that has the line calls it."""

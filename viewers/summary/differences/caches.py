@@ -22,6 +22,7 @@ from compiler.trace.key_components import (
     stored,
 )
 from compiler.trace.records import CacheLookup, End, FrameEnd, Graph, Node
+from viewers.collected import grouped
 from viewers.recording import Recording
 from viewers.summary.differences.alignment import Alignment, MatchedLine
 from viewers.summary.own_words import are_ranks, common
@@ -69,8 +70,8 @@ def cache_changes(alignment: Alignment) -> tuple[CacheChange, ...]:
 
 def _shares_caches(recording: Recording) -> bool:
     """Whether it used caches that other runs fill; else it compiled with its own empty ones."""
-    start = recording.start
-    return start is not None and (start.settings.cached or start.settings.program)
+    settings = recording.settings
+    return settings is not None and (settings.cached or settings.program)
 
 
 def follows(base: Recording, run: Recording) -> bool:
@@ -88,9 +89,7 @@ def _kind(lookup: CacheLookup) -> tuple[str, str]:
 
 def _misses(alignment: Alignment) -> Iterator[CacheChange]:
     base, run = alignment.base, alignment.run
-    known: dict[tuple[str, str], list[CacheLookup]] = {}
-    for one in base.all(CacheLookup):
-        known.setdefault(_kind(one), []).append(one)
+    known = grouped((_kind(one), one) for one in base.all(CacheLookup))
     parts = _Components(base), _Components(run)
     groups: dict[tuple[str, MatchedLine | None], _Missed] = {}
     unexplained: list[CacheLookup] = []
@@ -168,11 +167,8 @@ def _served(base: Recording, run: Recording) -> Iterator[CacheChange]:
     """What is served in the run, and was not in the base."""
 
     def hits(recording: Recording) -> dict[str, list[CacheLookup]]:
-        found: dict[str, list[CacheLookup]] = {}
-        for one in recording.all(CacheLookup):
-            if one.verdict == "hit":
-                found.setdefault(one.cache, []).append(one)
-        return found
+        found = recording.all(CacheLookup)
+        return grouped((one.cache, one) for one in found if one.verdict == "hit")
 
     before, after = hits(base), hits(run)
     more = {name: len(found) - len(before.get(name, [])) for name, found in after.items()}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from compiler.trace.matching import base_graph
 from compiler.trace.records import EagerFallback, Guards, Kernel
+from viewers.collected import grouped
 from viewers.labels import kernel_label
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
@@ -113,9 +114,7 @@ def _cause(effect: Effect, causes: Causes) -> str:
 
 def _grouped(effects: Iterable[Effect]) -> Iterator[tuple[Effect, int]]:
     """Effects that differ only in torch's numbers (`add_3`): the first of them, and how many."""
-    groups: dict[object, list[Effect]] = {}
-    for one in effects:
-        groups.setdefault((one.kind, one.line, unnumbered(one.words)), []).append(one)
+    groups = grouped(((one.kind, one.line, unnumbered(one.words)), one) for one in effects)
     return ((group[0], len(group)) for group in groups.values())
 
 

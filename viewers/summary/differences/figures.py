@@ -11,7 +11,8 @@ from typing import Any
 
 from compiler.trace.records import CacheLookup, EagerFallback, Guards, Run, TorchSettings
 from viewers.recording import Recording
-from viewers.summary import BreakSite, Summary
+from viewers.summary import Summary
+from viewers.summary.breaks import BreakSite
 from viewers.summary.differences.alignment import Alignment, MatchedLine
 from viewers.summary.differences.overrides import settings_of
 from viewers.summary.facts import FactUnit, numbers, without_addresses

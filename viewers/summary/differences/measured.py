@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.records import WhatIf
+from compiler.trace.records import Timed, WhatIf
 from viewers.kit.figures import TimeUnit, readable_unit
 from viewers.summary.differences.kernel_changes import KernelChange
 from viewers.words import error_text, percent
@@ -59,21 +59,23 @@ class MeasuredDifference:
         return f"max error {error_text(record.max_error)} against the base"
 
     @property
+    def both(self) -> tuple[Timed, Timed]:
+        """Before and after, where both were timed."""
+        before, after = self.record.before, self.record.after
+        assert before is not None
+        assert after is not None
+        return before, after
+
+    @property
     def unit(self) -> TimeUnit:
         """Of both times, their difference and its noise."""
-        record = self.record
-        assert record.before is not None
-        assert record.after is not None
-        return readable_unit(max(record.before.median, record.after.median))
+        return readable_unit(max(one.median for one in self.both))
 
     @property
     def times(self) -> tuple[str, str, str]:
         """Before and after, then the unit: `135.0`, `120.8`, `µs`."""
-        record = self.record
-        assert record.before is not None
-        assert record.after is not None
-        unit = self.unit
-        return unit.measured(record.before.median), unit.measured(record.after.median), unit.name
+        before, after = (self.unit.measured(one.median) for one in self.both)
+        return before, after, self.unit.name
 
     @property
     def change_text(self) -> str:

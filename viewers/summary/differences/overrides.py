@@ -6,14 +6,13 @@ from itertools import pairwise
 
 from msgspec import structs
 
-from compiler.trace.records import Resumed, Run, Settings, Waiting
+from compiler.trace.records import Resumed, Settings, Waiting
 from viewers.recording import Recording
 
 
 def settings_of(recording: Recording) -> Settings | None:
     """The run's settings, with the overrides chosen while it waited."""
-    run, start = recording.last(Run), recording.start
-    settings = run.settings if run else start.settings if start else None
+    settings = recording.run_settings
     if settings is None:
         return None
     return structs.replace(settings, overrides={**settings.overrides, **_chosen(recording)})

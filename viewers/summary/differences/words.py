@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from viewers.summary.differences import (
-    DecisionChange,
-    DecisionChanges,
-    Effect,
-    Figure,
-    KernelChange,
-    MeasuredDifference,
-    Veto,
-)
+from viewers.summary.differences.decisions import DecisionChange, DecisionChanges
+from viewers.summary.differences.effects import Effect
+from viewers.summary.differences.figures import Figure
+from viewers.summary.differences.kernel_changes import KernelChange
+from viewers.summary.differences.measured import MeasuredDifference
+from viewers.summary.differences.vetoes import Veto
 from viewers.words import bytes_change, bytes_text, error_text, number, plural, seconds_text
 
 CHANGES: dict[str, tuple[str, str]] = {

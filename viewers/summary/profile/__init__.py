@@ -23,12 +23,12 @@ from compiler.trace.records import (
 )
 from viewers.recording import Recording
 from viewers.summary.profile.attribution import Cost, costs_by_ref
-from viewers.summary.profile.causes import Cause, Suggestion, causes_of
+from viewers.summary.profile.causes import causes_of
+from viewers.summary.profile.causes.cause import Cause, Suggestion
 from viewers.summary.profile.index import Index, newest
-from viewers.summary.profile.rows import SORTS, RegionRow, RowStanding, Sort, ordered, region_rows
+from viewers.summary.profile.rows import RegionRow, Sort, region_rows
 from viewers.summary.profile.verdict import ProfileVerdict, verdict_of
-from viewers.summary.profile.waterfall import Sums, Waterfall, waterfall_of
-from viewers.summary.profile.work import SideWork, work_of
+from viewers.summary.profile.waterfall import Waterfall, waterfall_of
 
 
 @dataclass(frozen=True)
@@ -150,11 +150,11 @@ def profile_of(recording: Recording) -> Profile | None:
         return None
     rows = region_rows(index)
     causes = causes_of(index, rows)
-    start = recording.start
+    settings = recording.settings
     step = Index(recording, index.head, optimizer=True)
     return Profile(
         index=index,
-        engine=start.settings.engine if start else "",
+        engine=settings.engine if settings else "",
         rows=rows,
         causes=causes,
         verdict=verdict_of(index.head, causes),
@@ -168,23 +168,3 @@ def profiles_of(recording: Recording) -> tuple[Profile, ...]:
     parts = recording.engines.values() if recording.engines else (recording,)
     found = (profile_of(part) for part in parts)
     return tuple(one for one in found if one is not None)
-
-
-__all__ = [
-    "SORTS",
-    "Cause",
-    "Cost",
-    "Profile",
-    "RegionRow",
-    "RowStanding",
-    "SideWork",
-    "Sort",
-    "Suggestion",
-    "Sums",
-    "Waterfall",
-    "ordered",
-    "profile_of",
-    "profiles_of",
-    "waterfall_of",
-    "work_of",
-]

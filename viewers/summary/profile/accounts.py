@@ -118,9 +118,8 @@ def _what(profile: Profile, line: AccountLine, account: Account) -> str:
     places = profile.lines_between(account.phase) if line.name == "eager" else ()
     if not places:
         return line.what
-    start = profile.index.recording.start
     file = places[0][0]
-    name = FileNames.for_settings(start.settings if start else None).short(file)
+    name = FileNames.for_settings(profile.index.recording.settings).short(file)
     lines = [str(number) for where, number in places if where == file][:_LINES]
     more = " …" if len(places) > len(lines) else ""
     return f"{line.what} at {name}:{', '.join(lines)}{more}"

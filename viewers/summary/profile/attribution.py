@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.trace import refs
 from compiler.trace.records import CompiledStep
@@ -43,17 +43,21 @@ def costs_by_ref(index: Index) -> Mapping[refs.Ref, Cost]:
         for group in _things(index, step):
             alone = len(group) == 1
             for ref in group:
-                costs[ref] = _with(costs[ref], step, step.time.median, alone)
+                before = costs[ref]
+                costs[ref] = replace(
+                    before,
+                    compiled=before.compiled + step.time.median,
+                    own=before.own + (step.time.median if alone else 0.0),
+                    steps=(*before.steps, step.id),
+                )
     for operation in index.operations.values():
         if operation.time is None or operation.location is None:
             continue
         ref = refs.source(operation.location.file, operation.location.line)
         before = costs[ref]
-        costs[ref] = Cost(
-            compiled=before.compiled,
-            own=before.own,
+        costs[ref] = replace(
+            before,
             eager=before.eager + operation.time.median,
-            steps=before.steps,
             operations=(*before.operations, operation.id),
         )
     return dict(costs)
@@ -75,13 +79,3 @@ def _things(index: Index, step: CompiledStep) -> list[tuple[refs.Ref, ...]]:
         if line.nodes or line.locations:
             groups["lines"][refs.kernel(step.kernel, line.line)] = None
     return [tuple(group) for group in groups.values()]
-
-
-def _with(cost: Cost, step: CompiledStep, seconds: float, alone: bool) -> Cost:
-    return Cost(
-        compiled=cost.compiled + seconds,
-        own=cost.own + (seconds if alone else 0.0),
-        eager=cost.eager,
-        steps=(*cost.steps, step.id),
-        operations=cost.operations,
-    )

@@ -21,8 +21,8 @@ def doubts(index: Index) -> tuple[str, ...]:
     if not index.compiled_is_known:
         found.append(_compiled(index))
     if index.unplaced:
-        start = index.recording.start
-        cached = ": profile without --cached" if start and start.settings.cached else ""
+        settings = index.recording.settings
+        cached = ": profile without --cached" if settings and settings.cached else ""
         steps = plural(index.unplaced, "compiled step")
         verb = "computes" if index.unplaced == 1 else "compute"
         found.append(f"what {steps} {verb} is not recorded: {_ONE_SIDED}{cached}")

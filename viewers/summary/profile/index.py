@@ -24,6 +24,7 @@ from compiler.trace.records import (
     Node,
     Region,
 )
+from viewers.collected import grouped
 from viewers.recording import Recording
 
 _PHASES = ("", "forward", "backward", "step")
@@ -58,7 +59,6 @@ class Index:
         accounts = (one for one in recording.all(Account) if one.call == head.call)
         self.accounts = tuple(sorted(accounts, key=lambda one: _PHASES.index(one.phase)))
         self.timelines = tuple(one for one in recording.all(CallTimeline) if one.call == head.call)
-        self._nodes: dict[str, dict[str, Node]] = {}
         self.region_of = {
             name: region for region in self.regions for name in (*region.steps, *region.operations)
         }
@@ -129,13 +129,9 @@ class Index:
         return tuple(_fusions(self.recording))
 
     @cached_property
-    def steps_of_kernel(self) -> dict[str, tuple[CompiledStep, ...]]:
+    def steps_of_kernel(self) -> dict[str, list[CompiledStep]]:
         """Id of a kernel -> its steps: several if it is called several times."""
-        found: dict[str, tuple[CompiledStep, ...]] = {}
-        for step in self.steps.values():
-            if step.kernel:
-                found[step.kernel] = (*found.get(step.kernel, ()), step)
-        return found
+        return grouped((step.kernel, step) for step in self.steps.values() if step.kernel)
 
     def steps_in(self, region: Region) -> tuple[CompiledStep, ...]:
         return tuple(self.steps[name] for name in region.steps if name in self.steps)
@@ -149,12 +145,11 @@ class Index:
     def captured(self) -> tuple[Graph, ...]:
         return tuple(one for one in self.recording.graphs.values() if one.kind == "captured")
 
-    def nodes(self, graph: str) -> dict[str, Node]:
-        """Name -> node of a graph; empty if it was not recorded."""
-        if graph not in self._nodes:
-            found = self.recording.graphs.get(graph)
-            self._nodes[graph] = {node.name: node for node in found.nodes} if found else {}
-        return self._nodes[graph]
+    def nodes_of(self, step: CompiledStep) -> list[Node]:
+        """The recorded nodes that a step computes."""
+        kernel = self.kernel_of(step)
+        known = self.recording.nodes(kernel.graph) if kernel is not None else {}
+        return [known[name] for name in (kernel.origins if kernel else ()) if name in known]
 
     def locations_of(self, step: CompiledStep) -> tuple[Location, ...]:
         """The user lines that a step computes; empty for one outside all graphs."""

@@ -25,7 +25,8 @@ def region_label(index: Index, region: Region) -> str:
     operations = [one for one in index.operations_in(region) if one.launches]
     steps = index.steps_in(region)
     names = [one.operation for one in operations]
-    names += [name for step in steps for name in _nodes(index, step)]
+    for step in steps:
+        names += [node.target for node in index.nodes_of(step)] or [step.name]
     casts = [bare(name) in _CASTS for name in names]
     if not any(casts):
         return region.label
@@ -52,18 +53,7 @@ def _dtype(operation: EagerOperation) -> str:
     return match[1] if match else ""
 
 
-def _nodes(index: Index, step: CompiledStep) -> Iterator[str]:
-    """Targets of the nodes that a step computes, its name if none is known."""
-    kernel = index.kernel_of(step)
-    known = index.nodes(kernel.graph) if kernel is not None else {}
-    found = [known[name].target for name in (kernel.origins if kernel else ()) if name in known]
-    yield from found or [step.name]
-
-
 def _cast_to(index: Index, step: CompiledStep) -> Iterator[str]:
-    kernel = index.kernel_of(step)
-    known = index.nodes(kernel.graph) if kernel is not None else {}
-    for name in kernel.origins if kernel else ():
-        node = known.get(name)
-        if node is not None and bare(node.target) in _CASTS and node.value is not None:
+    for node in index.nodes_of(step):
+        if bare(node.target) in _CASTS and node.value is not None:
             yield node.value.dtype

@@ -21,6 +21,7 @@ from compiler.trace.records import (
     Region,
     Timed,
 )
+from viewers.collected import grouped
 from viewers.summary.place import Place, place_of
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.ranking import TimeDifference, small_below, standings
@@ -113,12 +114,10 @@ def same_calls_least(head: CallProfile) -> str:
 
 def region_rows(index: Index) -> tuple[RegionRow, ...]:
     """All rows, the largest difference first."""
-    grouped: dict[object, list[Region]] = {}
-    for region in index.regions:
-        grouped.setdefault(_same(region, region_label(index, region)), []).append(region)
+    alike = grouped((_same(one, region_label(index, one)), one) for one in index.regions)
     limit = small_below(index.head)
     rows = []
-    for order, regions in enumerate(grouped.values()):
+    for order, regions in enumerate(alike.values()):
         row = _row(index, regions)
         small = abs(row.difference) < limit
         rows.append(replace(row, order=order, small=small, disturbed=_disturbed(index, row)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from compiler.trace import roofline
 from compiler.trace.records import CompiledStep, EagerOperation, Timed
+from viewers.collected import known_sum
 from viewers.summary.profile.index import Index
 
 Side = Sequence[CompiledStep] | Sequence[EagerOperation]
@@ -54,7 +55,6 @@ def work_of(index: Index, side: Side) -> SideWork:
     launches nothing (a view) needs no time."""
     working = [one for one in side if one.launches or one.time is not None]
     times = [one.time for one in working]
-    hosts = [one.host.median for one in side if one.host]
     total = sum_of(times)
     least = [least_seconds(index, one) for one in working]
     share = limit = None
@@ -64,7 +64,7 @@ def work_of(index: Index, side: Side) -> SideWork:
         limit = max(sums, key=lambda one: one[0])[1]
     return SideWork(
         time=total,
-        host=sum(hosts) if hosts else None,
+        host=known_sum(one.host.median for one in side if one.host),
         launches=sum(one.launches for one in side),
         read_bytes=_sum([one.read_bytes for one in side]),
         write_bytes=_sum([one.write_bytes for one in side]),
@@ -105,8 +105,5 @@ def dtype_of(index: Index, one: CompiledStep | EagerOperation) -> str:
     if isinstance(one, EagerOperation):
         values = [value.dtype for value in (*one.outputs, *one.inputs)]
     else:
-        kernel = index.kernel_of(one)
-        nodes = index.nodes(kernel.graph) if kernel else {}
-        named = [nodes[name] for name in kernel.origins if name in nodes] if kernel else []
-        values = [node.value.dtype for node in reversed(named) if node.value]
+        values = [node.value.dtype for node in reversed(index.nodes_of(one)) if node.value]
     return next((dtype for dtype in values if "float" in dtype), "")

@@ -18,6 +18,7 @@ from compiler.trace.records import (
     Kernel,
     Location,
 )
+from viewers.collected import grouped
 from viewers.recording import Recording
 from viewers.summary.compile_seconds import compile_seconds
 from viewers.summary.place import Place, place_of
@@ -119,10 +120,7 @@ def _cached_apart(lists: Iterable[tuple[Event, ...]]) -> set[str]:
     """Compiles that a cache served on some ranks only."""
     verdicts: dict[str, set[Hashable]] = {}
     for events in lists:
-        of: dict[str, list[Hashable]] = {}
-        for one in events:
-            if one.kind == "cache":
-                of.setdefault(one.compile_id, []).append(one.key)
+        of = grouped((one.compile_id, one.key) for one in events if one.kind == "cache")
         for compile_id, keys in of.items():
             verdicts.setdefault(compile_id, set()).add(tuple(keys))
     return {compile_id for compile_id, found in verdicts.items() if len(found) > 1}

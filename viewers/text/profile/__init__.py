@@ -12,14 +12,15 @@ from viewers.kit.spans import Role
 from viewers.places import FileNames
 from viewers.recording import Recording
 from viewers.summary import summarise
-from viewers.summary.profile import Profile, Sort, profiles_of
+from viewers.summary.profile import Profile, profiles_of
 from viewers.summary.profile.doubts import doubts
+from viewers.summary.profile.rows import Sort
 from viewers.summary.verdict import RECOMPILED
 from viewers.tables.account import memory_lines
 from viewers.tables.machine import ceilings_lines
-from viewers.text.explain import asked_for_and_missing, warning_lines
+from viewers.text.explain import warning_lines
 from viewers.text.failure import failure_lines
-from viewers.text.header import names_of, title
+from viewers.text.header import title
 from viewers.text.profile.accounts import accounts_lines
 from viewers.text.profile.causes import causes_lines
 from viewers.text.profile.kernels import kernels_lines
@@ -52,11 +53,11 @@ def profile(
     lines: list[TextLine] = []
     several = len(found) > 1
     summary = summarise(found[0].index.recording)
-    names = names_of(summary)
+    names = summary.names
     for one in found:
         lines.append(first_line(one, names, one.engine if several else ""))
     lines.append(title(summary, " and ".join(one.engine for one in found)))
-    for text in asked_for_and_missing(summary):
+    for text in summary.missing:
         lines.append(line((text, "warn"), hang=2))
     for one in found:
         if several:
@@ -104,8 +105,7 @@ def _one(
     table = regions_table(one, names, width, sort, top, unit)
     lines += [BLANK, *table]
     room = max(_LEAST_CAUSES, height - len(table) - 8) if top is None else _MOST_LINES
-    start = one.index.recording.start
-    settings = start.settings if start else None
+    settings = one.index.recording.settings
     lines += causes_lines(one.causes[:top], names, width, room, settings, several)
     lines += accounts_lines(one, width, unit)
     lines += kernels_lines(one, names, width, top, unit)
@@ -125,10 +125,10 @@ def _without(recording: Recording, width: int) -> list[TextLine]:
     """No call was profiled: why, if the trace says so; and the modes, if they were timed."""
     part = next(iter(recording.engines.values()), recording)
     summary = summarise(part)
-    names = names_of(summary)
+    names = summary.names
     rows = modes_section(_modes(recording), width)
     if summary.failure is not None:
         return [*failure_lines(part, summary, names, width), *rows]
     lines = [] if rows else [line(("No call was profiled", "bad"))]
-    lines += [line((text, "warn"), hang=2) for text in asked_for_and_missing(summary)]
+    lines += [line((text, "warn"), hang=2) for text in summary.missing]
     return [*lines, *warning_lines(summary), title(summary), *rows]

@@ -13,8 +13,7 @@ from viewers.kit.lines import BLANK, TextLine, fitted, line
 from viewers.kit.spans import Span
 from viewers.places import FileNames
 from viewers.plain import plain
-from viewers.summary.profile import Cause
-from viewers.summary.profile.causes.cause import first_of_groups
+from viewers.summary.profile.causes.cause import Cause, first_of_groups
 from viewers.tables.findings import cause_lines, glyph_of
 
 
@@ -26,9 +25,9 @@ def causes_lines(
     settings: Settings | None,
     both: bool,
 ) -> list[TextLine]:
-    """The causes in `room` lines: as many in full as fit, at least the first, the others on
-    each. `settings`: of the recording, for command lines that change one thing. `both`: the other
-    engine was profiled too, so it is not suggested."""
+    """The causes in `room` lines: as many in full as fit, at least the first, and a line for each
+    of the others. `settings`: of the recording, for command lines that change one thing. `both`:
+    the other engine was profiled too, so it is not suggested."""
     if not causes:
         quiet = "no region differs by more than its noise, and no other cause was found"
         return [BLANK, line(("why", "accent")), line((quiet, "dim"), hang=2)]

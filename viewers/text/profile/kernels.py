@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 
 from compiler.trace.records import CompiledStep
+from viewers.collected import grouped
 from viewers.kit.figures import TimeUnit
 from viewers.kit.lines import BLANK, TextLine
 from viewers.kit.table import Cell, heading, table
 from viewers.labels import kernel_label
 from viewers.places import FileNames
 from viewers.plain import plain
-from viewers.summary.profile import Profile, work_of
+from viewers.summary.profile import Profile
 from viewers.summary.profile.causes.words import bare
 from viewers.summary.profile.where import where
+from viewers.summary.profile.work import work_of
 from viewers.tables.machine import WORK_ALIGN, work_cells, work_heads
 from viewers.words import numbers_text, plural
 
@@ -23,10 +24,8 @@ def kernels_lines(
     profile: Profile, names: FileNames, width: int, top: int | None, unit: TimeUnit
 ) -> list[TextLine]:
     """Kernels and calls of the compiled side, slowest first, repeated layers merged."""
-    groups: dict[tuple[str, str], list[CompiledStep]] = defaultdict(list)
-    for step in profile.index.steps.values():
-        if step.time is not None:
-            groups[_stem(profile, step)].append(step)
+    timed = [one for one in profile.index.steps.values() if one.time is not None]
+    groups = grouped((_stem(profile, step), step) for step in timed)
     works = [(key, steps, work_of(profile.index, steps)) for key, steps in groups.items()]
     works.sort(key=lambda one: -(one[2].seconds or 0.0))
     shown = works[: top or 8]

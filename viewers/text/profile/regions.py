@@ -8,7 +8,9 @@ from viewers.kit.figures import TimeUnit, share_text
 from viewers.kit.lines import TextLine, line
 from viewers.kit.spans import Line, Role, Span, width_of
 from viewers.places import FileNames
-from viewers.summary.profile import Profile, RegionRow, Sort, Sums, Waterfall, ordered
+from viewers.summary.profile import Profile
+from viewers.summary.profile.rows import RegionRow, Sort, ordered
+from viewers.summary.profile.waterfall import Sums, Waterfall
 from viewers.tables.region_lines import (
     FURTHER,
     HEADS,

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from compiler.trace.precision import excess, worst_output
 from compiler.trace.records import KernelPrecision, ModeRow, Trial
+from viewers.collected import grouped
 from viewers.kernel_names import KernelNames
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import heading
@@ -49,10 +50,7 @@ def precision_section(profile: Profile, width: int) -> list[TextLine]:
 
 def _not_compared(profile: Profile, found: Sequence[KernelPrecision]) -> list[TextLine]:
     """The kernels that were not compared, by reason."""
-    left: dict[str, list[str]] = {}
-    for one in found:
-        if one.within is None:
-            left.setdefault(one.reason, []).append(_name(profile, one))
+    left = grouped((one.reason, _name(profile, one)) for one in found if one.within is None)
     lines = []
     for reason, names in list(left.items())[:_REASONS]:
         which = listed(names, _NAMES)

@@ -42,10 +42,13 @@ class SectionView:
 
     recording: Recording
     summary: Summary
-    names: FileNames
     width: int
     detail: str = ""
     """What follows `=` in `guards=all`."""
+
+    @property
+    def names(self) -> FileNames:
+        return self.summary.names
 
 
 DETAILS = {"guards": ("all",), "decisions": ("all",), "engines": ("sources",)}

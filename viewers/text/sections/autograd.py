@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.trace.records import Partition
-from viewers.kit.lines import BLANK, TextLine
+from viewers.kit.lines import TextLine, apart
 from viewers.kit.table import heading
 from viewers.summary.memory import by_choice, partition_words
 from viewers.tables.saved import saved_lines
@@ -11,13 +11,10 @@ from viewers.text.sections import SectionView
 
 
 def section(view: SectionView) -> list[TextLine]:
-    partitions = view.summary.memory.partitions
+    partitions = view.recording.all(Partition)
     if not partitions:
         return [heading("autograd", "no backward was recorded: record with --train")]
-    lines: list[TextLine] = []
-    for partition in partitions:
-        lines += [*_partition(view, partition), BLANK]
-    return lines[:-1]
+    return apart(_partition(view, partition) for partition in partitions)
 
 
 def _partition(view: SectionView, partition: Partition) -> list[TextLine]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from viewers.kit.lines import BLANK, TextLine, line, prose
+from viewers.kit.lines import BLANK, TextLine, apart, line, prose
 from viewers.kit.table import Cell, heading, table
-from viewers.summary import BreakSite
+from viewers.summary.breaks import BreakSite
 from viewers.tables.findings import advice_lines
 from viewers.tables.places import place_lines
 from viewers.text.sections import SectionView
@@ -17,10 +17,8 @@ def section(view: SectionView) -> list[TextLine]:
     if not sites:
         none = heading("breaks", f"no graph breaks in {plural(compiles, 'compile')}")
         return [none, *_skipped(view)]
-    lines = [heading("breaks", plural(len(sites), "site"))]
-    for site in sites:
-        lines += [*_site(view, site), BLANK]
-    return [*lines[:-1], *_skipped(view)]
+    head = heading("breaks", plural(len(sites), "site"))
+    return [head, *apart(_site(view, site) for site in sites), *_skipped(view)]
 
 
 def _skipped(view: SectionView) -> list[TextLine]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from compiler.trace.records import Decided
-from viewers.kit.lines import BLANK, TextLine, line
+from viewers.collected import grouped
+from viewers.kit.lines import TextLine, apart, line
 from viewers.kit.table import Cell, heading, table
 from viewers.text.sections import SectionView
 from viewers.words import plural
@@ -16,11 +17,8 @@ def section(view: SectionView) -> list[TextLine]:
     decided = list(view.recording.decisions.decided.values())
     if not decided:
         return [heading("decisions", "none recorded: only the tcw engine makes them")]
-    lines: list[TextLine] = []
-    for graph, kind in dict.fromkeys((one.graph, one.kind) for one in decided):
-        mine = [one for one in decided if (one.graph, one.kind) == (graph, kind)]
-        lines += [*_kind(graph, kind, mine, view), BLANK]
-    return lines[:-1]
+    kinds = grouped(((one.graph, one.kind), one) for one in decided)
+    return apart(_kind(graph, kind, mine, view) for (graph, kind), mine in kinds.items())
 
 
 def _kind(graph: str, kind: str, decided: list[Decided], view: SectionView) -> list[TextLine]:

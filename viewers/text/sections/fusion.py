@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.lines import TextLine, apart, line
 from viewers.kit.table import Cell, heading, table
-from viewers.summary import GraphFusion, PairResult, rule_words
-from viewers.summary.fusion import node_labels
+from viewers.summary.fusion import GraphFusion, PairResult, node_labels, rule_words
 from viewers.text.sections import SectionView
 from viewers.words import bytes_text, number, plural
 
@@ -20,10 +19,7 @@ def section(view: SectionView) -> list[TextLine]:
     if not graphs:
         return [heading("fusion", "no pairs recorded: no graph reached the scheduler")]
     labels = node_labels(view.recording)
-    lines: list[TextLine] = []
-    for graph in graphs:
-        lines += [*_graph(graph, labels, view.width), BLANK]
-    return lines[:-1]
+    return apart(_graph(graph, labels, view.width) for graph in graphs)
 
 
 def fusion_line(fused: int, rejected: dict[str, int]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compiler.trace.records import Graph, Node
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.kit.table import Cell, heading, table
-from viewers.summary import Piece
+from viewers.summary.calls import Piece
 from viewers.summary.findings import crossing_text
 from viewers.text.sections import SectionView
 from viewers.words import plural, tensor_text

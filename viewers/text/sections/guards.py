@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.trace.records import DynamicSize, FrameStart, Guards
-from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.lines import BLANK, TextLine, apart, line
 from viewers.kit.table import heading
 from viewers.summary.function_names import FunctionNames
 from viewers.summary.guards import Condition, GuardGroups, guard_groups
@@ -29,13 +29,13 @@ def section(view: SectionView) -> list[TextLine]:
     records = view.recording.all(Guards)
     if not records:
         return [heading("guards", "none recorded")]
-    lines: list[TextLine] = []
+    blocks = []
     last: dict[str, Guards] = {}
     for record in records:
         frame = record.compile_id.partition("/")[0]
-        lines += [*_compile(view, record, last.get(frame)), BLANK]
+        blocks.append(_compile(view, record, last.get(frame)))
         last[frame] = record
-    return lines[:-1]
+    return apart(blocks)
 
 
 def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[TextLine]:

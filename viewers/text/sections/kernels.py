@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from viewers.kit.lines import BLANK, TextLine, line
+from viewers.collected import grouped
+from viewers.kit.lines import TextLine, apart, line
 from viewers.kit.table import heading
 from viewers.labels import binary_words
-from viewers.summary import KernelRow
+from viewers.summary.kernels import KernelRow
 from viewers.summary.profile import profile_of
 from viewers.tables.kernels import kernels_lines
 from viewers.text.sections import SectionView
@@ -18,18 +19,15 @@ def section(view: SectionView) -> list[TextLine]:
         return [heading("kernels", "none recorded: no graph reached code generation")]
     profile = profile_of(view.recording)
     seconds = profile.kernel_seconds if profile is not None else {}
-    lines: list[TextLine] = []
-    for graph in dict.fromkeys(row.kernel.graph for row in rows):
-        mine = [row for row in rows if row.kernel.graph == graph]
+    blocks = []
+    for graph, mine in grouped((row.kernel.graph, row) for row in rows).items():
         predicted = all(row.kernel.predicted for row in mine)
         count = plural(len(mine), "kernel") + (", predicted" if predicted else "")
-        lines.append(heading(f"kernels {graph}", count))
-        lines += kernels_lines(mine, view.names, view.width, 2, seconds=seconds)
-        for row in mine:
-            lines += _binaries(row)
-        lines.append(BLANK)
+        found = kernels_lines(mine, view.names, view.width, 2, seconds=seconds)
+        binaries = [one for row in mine for one in _binaries(row)]
+        blocks.append([heading(f"kernels {graph}", count), *found, *binaries])
     untimed = line(("  times per kernel: not measured; tcw profile measures them", "dim"))
-    return lines[:-1] if seconds else [*lines[:-1], untimed]
+    return [*apart(blocks), *([] if seconds else [untimed])]
 
 
 def _binaries(row: KernelRow) -> list[TextLine]:

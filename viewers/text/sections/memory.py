@@ -2,29 +2,31 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Buffer
-from viewers.kit.lines import BLANK, TextLine
+from compiler.trace.records import Buffer, MemoryPlan
+from viewers.kit.lines import TextLine, apart
 from viewers.kit.table import Cell, heading, table
-from viewers.summary import GraphMemory, peak_words, reuse_words
+from viewers.summary.memory import peak_words, reuse_of, reuse_words
 from viewers.text.sections import SectionView
 from viewers.words import bytes_text
 
+LARGEST = 5
+"""Maximum number of buffers listed of each graph, unknown sizes last."""
+
 
 def section(view: SectionView) -> list[TextLine]:
-    graphs = view.summary.memory.graphs
-    if not graphs:
+    plans = view.recording.all(MemoryPlan)
+    if not plans:
         return [heading("memory", "no plan recorded: no graph reached memory planning")]
-    lines: list[TextLine] = []
-    for graph in graphs:
-        lines += [*_graph(graph, view.width), BLANK]
-    return lines[:-1]
+    return apart(_graph(plan, view.width) for plan in plans)
 
 
-def _graph(graph: GraphMemory, width: int) -> list[TextLine]:
-    peak = peak_words(graph.peak_bytes, graph.without_reuse_bytes, graph.reuse)
-    facts = [peak, reuse_words(graph.reuse)]
-    rows = [_row(buffer) for buffer in graph.largest]
-    return [heading(f"memory {graph.graph}", ", ".join(facts)), *table(rows, "lrllf", width, 2)]
+def _graph(plan: MemoryPlan, width: int) -> list[TextLine]:
+    reuse = reuse_of(plan)
+    facts = f"{peak_words(plan, reuse)}, {reuse_words(reuse)}"
+    own = [buffer for buffer in plan.buffers if buffer.kind != "input"]
+    largest = sorted(own, key=lambda one: -(one.bytes or 0))[:LARGEST]
+    rows = [_row(buffer) for buffer in largest]
+    return [heading(f"memory {plan.graph}", facts), *table(rows, "lrllf", width, 2)]
 
 
 def _row(buffer: Buffer) -> list[Cell]:

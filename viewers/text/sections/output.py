@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from compiler.trace.records import Output, OutputCapped
-from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.lines import TextLine, apart, line
 from viewers.kit.table import heading
 from viewers.plain import plain_lines
 from viewers.text.sections import SectionView
@@ -11,20 +11,18 @@ from viewers.words import bytes_text
 
 
 def section(view: SectionView) -> list[TextLine]:
-    lines: list[TextLine] = []
+    blocks = []
     failure = view.summary.failure
     if failure is not None:
-        lines.append(heading("failure", failure.type))
-        lines += _text(failure.message)
-        lines += _text(view.recording.text(failure.traceback))
-        lines.append(BLANK)
+        traceback = _text(view.recording.text(failure.traceback))
+        blocks.append([heading("failure", failure.type), *_text(failure.message), *traceback])
     for stream in ("stdout", "stderr"):
         body = "".join(out.text for out in view.recording.all(Output) if out.stream == stream)
         capped = [one for one in view.recording.all(OutputCapped) if one.stream == stream]
         note = f"kept up to {bytes_text(capped[0].cap_bytes)}" if capped else ""
         if body:
-            lines += [heading(stream, note), *_text(body), BLANK]
-    return lines[:-1] if lines else [heading("output", "the program printed nothing")]
+            blocks.append([heading(stream, note), *_text(body)])
+    return apart(blocks) or [heading("output", "the program printed nothing")]
 
 
 def _text(body: str) -> list[TextLine]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from viewers.kit.lines import BLANK, TextLine, line
+from viewers.kit.lines import TextLine, apart, line
 from viewers.kit.table import Cell, heading, table
-from viewers.summary import RecompileCause
 from viewers.summary.findings import recompile_title
+from viewers.summary.recompiles import RecompileCause
 from viewers.tables.findings import advice_lines
 from viewers.tables.places import place_lines
 from viewers.text.sections import SectionView
@@ -18,10 +18,8 @@ def section(view: SectionView) -> list[TextLine]:
         calls = sum(1 for call in view.summary.calls if call.number)
         return [heading("recompiles", f"none in {plural(calls, 'call')}")]
     took = seconds_text(view.summary.recompile_seconds)
-    lines = [heading("recompiles", f"{plural(len(causes), 'cause')}, {took}")]
-    for cause in causes:
-        lines += [*_cause(view, cause), BLANK]
-    return lines[:-1]
+    head = heading("recompiles", f"{plural(len(causes), 'cause')}, {took}")
+    return [head, *apart(_cause(view, cause) for cause in causes)]
 
 
 def _cause(view: SectionView, cause: RecompileCause) -> list[TextLine]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from compiler.trace.records import Step
-from viewers.kit.lines import BLANK, TextLine
+from viewers.collected import grouped
+from viewers.kit.lines import TextLine, apart
 from viewers.kit.table import Cell, heading, table
 from viewers.text.sections import SectionView
 from viewers.words import indent, listed, plural
@@ -13,16 +14,14 @@ def section(view: SectionView) -> list[TextLine]:
     steps = view.recording.all(Step)
     if not steps:
         return [heading("steps", "not recorded: --record steps")]
-    attempts: dict[tuple[str, int], list[Step]] = {}
-    for step in steps:
-        attempts.setdefault((step.compile_id, step.attempt), []).append(step)
-    lines: list[TextLine] = []
-    for (compile_id, attempt), found in attempts.items():
-        title = f"steps {compile_id} attempt {attempt + 1}"
-        lines.append(heading(title, plural(len(found), "instruction")))
-        lines += table([_row(view, step) for step in found], "rfefl", view.width, 2)
-        lines.append(BLANK)
-    return lines[:-1]
+    attempts = grouped(((step.compile_id, step.attempt), step) for step in steps)
+    return apart(
+        [
+            heading(f"steps {compile_id} attempt {attempt + 1}", plural(len(found), "instruction")),
+            *table([_row(view, step) for step in found], "rfefl", view.width, 2),
+        ]
+        for (compile_id, attempt), found in attempts.items()
+    )
 
 
 def _row(view: SectionView, step: Step) -> list[Cell]:

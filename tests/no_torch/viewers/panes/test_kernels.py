@@ -59,7 +59,7 @@ def test_the_chosen_kernel_is_where_the_cursor_stands(block: View) -> None:
 
 def test_the_report_lists_them_as_the_pane_does(block: View) -> None:
     derived = block.derived
-    view = SectionView(derived.recording, derived.summary, derived.names, 100)
+    view = SectionView(derived.recording, derived.summary, 100)
     report = [one.text.split() for one in section("kernels")(view)]
     listed = [row.text.split() for row in kernels.content(block, 100).rows if row.key]
     for words in listed[:9]:
@@ -82,7 +82,7 @@ def test_a_librarys_file_is_named_and_no_line_number_is_cut(block: View) -> None
 
 def test_the_report_has_their_times_where_they_were_measured() -> None:
     derived = view_of(profiles.block_profile()).derived
-    view = SectionView(derived.recording, derived.summary, derived.names, 100)
+    view = SectionView(derived.recording, derived.summary, 100)
     report = [one.text for one in section("kernels")(view)]
     assert next(row for row in report if " gelu " in row).endswith("141 µs")
     assert not any("not measured" in row for row in report)

@@ -8,8 +8,7 @@ import pytest
 from compiler.trace.records import AnyRecord, FrameEnd, Guards, Step
 from tests.no_torch.stepping import attention, softmax, until
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import bytecode, growing, guards, source, stack
-from viewers.panes import locals as locals_
+from viewers.panes import bytecode, frame, growing, guards, source
 from viewers.panes.rows import Content
 from viewers.panes.stepping import kind_words, state_of
 from viewers.panes.view import View
@@ -73,17 +72,17 @@ def test_arguments_in_words(opcode: str, argument: str, words: str) -> None:
 
 
 def test_stack_and_locals(replay: View) -> None:
-    content = stack.content(replay, 60)
+    content = frame.stack(replay, 60)
     assert content.right[0][0] == "4, top first"
     lines = texts(content)
     assert "constant" in lines[0]
     assert lines[0].endswith("-1")
     assert "%scores  f32 2×4×32×32" in lines[1]
     assert "null" in lines[3]
-    known = locals_.content(replay, 60)
+    known = frame.local_variables(replay, 60)
     assert known.right[0][0] == "10"
     assert "0.125" in row(known, "local:temperature")
-    both = texts(locals_.frame(replay, 60))
+    both = texts(frame.both(replay, 60))
     assert any("locals of attention" in line for line in both)
 
 
@@ -92,9 +91,9 @@ def test_what_torch_adds_to_a_resume_function_comes_after_the_users_variables(re
     assert state is not None
     known = state.frame.locals
     known = {"__nested_resume_fns": next(iter(known.values())), **known}
-    frame = dataclasses.replace(state.frame, locals=known)
-    state = dataclasses.replace(state, frames=(*state.frames[:-1], frame))
-    keys = [row.key for row in locals_.rows_of(replay, state, 60)]
+    resumed = dataclasses.replace(state.frame, locals=known)
+    state = dataclasses.replace(state, frames=(*state.frames[:-1], resumed))
+    keys = [row.key for row in frame.locals_of(replay, state, 60)]
     assert keys.index("local:__nested_resume_fns") == len(keys) - 1
 
 
@@ -108,8 +107,8 @@ def test_the_graph_says_what_the_call_will_add(replay: View) -> None:
 def test_what_is_not_recorded_yet_is_not_known() -> None:
     view = live()
     assert "not known yet" in texts(growing.graph(view, 50))[-1]
-    assert "%scores" in texts(stack.content(view, 60))[1]
-    assert "×" not in texts(stack.content(view, 60))[1]
+    assert "%scores" in texts(frame.stack(view, 60))[1]
+    assert "×" not in texts(frame.stack(view, 60))[1]
 
 
 def test_the_source_tints_the_columns_of_the_instruction(replay: View) -> None:
@@ -161,10 +160,16 @@ def test_a_function_without_bytecode_says_so(records: list[AnyRecord]) -> None:
 
 
 def test_without_steps_it_says_how_to_record_them(block: View) -> None:
-    for pane in (bytecode.content, stack.content, locals_.content, growing.graph, growing.guards):
+    for pane in (
+        bytecode.content,
+        frame.stack,
+        frame.local_variables,
+        growing.graph,
+        growing.guards,
+    ):
         assert "--record steps" in " ".join(texts(pane(block, 60)))
     block.live = True
-    assert "has not run an instruction" in " ".join(texts(stack.content(block, 60)))
+    assert "has not run an instruction" in " ".join(texts(frame.stack(block, 60)))
 
 
 def test_names_are_data(records: list[AnyRecord]) -> None:
@@ -180,8 +185,10 @@ def test_names_are_data(records: list[AnyRecord]) -> None:
     )  # fmt: skip
     view = view_of([bad])
     view.compile_id = bad.compile_id
-    for pane in (bytecode.content, stack.content, locals_.content, growing.graph, growing.guards,
-                 source.stepped, locals_.frame):  # fmt: skip
+    for pane in (
+        bytecode.content, frame.stack, frame.local_variables, frame.both, growing.graph,
+        growing.guards, source.stepped,
+    ):  # fmt: skip
         content = pane(view, 60)
         shown = "".join(texts(content)) + content.name + content.subject
         assert shown.isprintable(), pane

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from compiler.trace.records import AnyRecord
 from viewers.recording import Recording
-from viewers.summary.profile import Cause, Profile, profile_of
+from viewers.summary.profile import Profile, profile_of
+from viewers.summary.profile.causes.cause import Cause
 
 
 def profiled(records: list[AnyRecord]) -> Profile:

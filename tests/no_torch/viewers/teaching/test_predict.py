@@ -15,7 +15,7 @@ from tests.block_trace import block_trace
 from tests.decided import is_test, pair_test
 from tests.no_torch.asking import ID, asked, operations, stopped
 from viewers.recording import Recording
-from viewers.summary import fusion_summary
+from viewers.summary.fusion import fusion_summary
 from viewers.teaching.predict import (
     Guess,
     GuessedChoice,

@@ -14,7 +14,7 @@ from viewers.summary.profile.causes.branches import branches
 from viewers.summary.profile.causes.breaks import breaks
 from viewers.summary.profile.causes.calls import copies, fallbacks, libraries
 from viewers.summary.profile.causes.capture import only_captured, recomputed, removed
-from viewers.summary.profile.causes.cause import Cause, Suggestion
+from viewers.summary.profile.causes.cause import Cause
 from viewers.summary.profile.causes.generated_code import spills, threads
 from viewers.summary.profile.causes.host import host_bound
 from viewers.summary.profile.causes.padding import padding
@@ -74,6 +74,3 @@ def _placed(cause: Cause, rows: Sequence[RegionRow]) -> Cause:
     if row is None or not row.module:
         return cause
     return replace(cause, notes=(f"in {row.module}", *cause.notes))
-
-
-__all__ = ["Cause", "Suggestion", "causes_of"]

@@ -10,8 +10,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from compiler.trace.records import CompiledStep, Location
+from viewers.collected import grouped
 from viewers.summary.place import place_of
-from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.cause import Cause, cause_of
 from viewers.summary.profile.causes.words import named
 from viewers.summary.profile.index import Index
 from viewers.summary.profile.rows import RegionRow
@@ -34,8 +35,9 @@ def branches(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     captured = _Lines(only_compiled)
     seen = _Lines(only_eager)
     steps = [(step, index.locations_of(step)) for step in index.steps.values()]
-    runs_compiled = _by_file(at for _, places in steps for at in places)
-    runs_eager = _by_file(one.location for one in index.operations.values() if one.location)
+    runs_compiled = grouped((at.file, at.line) for _, places in steps for at in places)
+    called = (one.location for one in index.operations.values() if one.location)
+    runs_eager = grouped((at.file, at.line) for at in called)
     for file in runs_compiled.keys() & seen.files:
         for branch in _branches("\n".join(index.recording.source(file))):
             for ours, theirs in (branch.arms, branch.arms[::-1]):
@@ -78,13 +80,6 @@ class _Lines:
         self._rows = [row for row in self._rows if row.key not in gone]
 
 
-def _by_file(places: Iterable[Location]) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {}
-    for at in places:
-        found.setdefault(at.file, set()).add(at.line)
-    return found
-
-
 def _is_in(places: Iterable[Location], file: str, arm: range) -> bool:
     return any(at.file == file and at.line in arm for at in places)
 
@@ -104,7 +99,6 @@ def _cause(
 ) -> Cause:
     """`made`: rows that only the compiled code has; empty if kernels of other lines do the work of
     the branch taken, whose steps are `there`."""
-    both = (*made, *left)
     steps = named((step.name for row in made for step in row.steps), 3)
     operations = named((one.operation for row in left for one in row.operations if one.launches), 3)
     compiled = (
@@ -118,7 +112,9 @@ def _cause(
             f"only compiled: {lines}, fused into kernels of other lines, whose time includes it: "
         )
         compiled += named((step.name for step in there), 3)
-    return Cause(
+    return cause_of(
+        *made,
+        *left,
         kind="capture",
         title="the `if` takes a different branch under capture"
         + (
@@ -126,9 +122,6 @@ def _cause(
             if made
             else f", without {_labels(left)}"
         ),
-        seconds=sum(row.difference for row in both),
-        noise=sum(row.noise for row in both),
-        regions=tuple(region.id for row in both for region in row.regions),
         place=place_of(index.recording, Location(file=file, line=line)),
         notes=(
             compiled,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.records import Advice, CompiledStep, Kernel, Lowered
+from compiler.trace.records import Advice, CompiledStep, Lowered
 from viewers.labels import kernel_label
-from viewers.summary.place import Place, place_of
+from viewers.summary.place import place_of
 from viewers.summary.profile.causes.cause import Cause, cause_of
 from viewers.summary.profile.causes.same import runs_the_same
 from viewers.summary.profile.causes.suggestions import MAX_AUTOTUNE, mode, other_engine
@@ -39,7 +39,7 @@ def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
                     row,
                     kind="fallback",
                     title=f"{bare(step.name)} {_stayed(step.name)}: {found[0].fallback}",
-                    place=_place(index, kernel) or row.place,
+                    place=place_of(index.recording, next(iter(kernel.locations), None)),
                     notes=("nothing fuses with a library call",),
                 )
                 break
@@ -48,10 +48,6 @@ def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 def _stayed(name: str) -> str:
     """An operator of another library never had loops, so it did not fall back."""
     return "fell back to ATen" if is_aten(name) else "stays a call"
-
-
-def _place(index: Index, kernel: Kernel) -> Place | None:
-    return place_of(index.recording, kernel.locations[0]) if kernel.locations else None
 
 
 def copies(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:

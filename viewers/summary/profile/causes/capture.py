@@ -73,7 +73,7 @@ def recomputed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 
 def _moves_nothing(index: Index, graph: str, name: str) -> bool:
     """Whether a node of a graph is a view, or a constant, which cost nothing to recompute."""
-    node = index.nodes(graph).get(name)
+    node = index.recording.nodes(graph).get(name)
     if node is None:
         return False
     return is_view(node) or (node.op == "call_function" and not node.inputs)

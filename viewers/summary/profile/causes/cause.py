@@ -75,12 +75,18 @@ class Cause:
 
     @property
     def lost(self) -> bool:
-        """Whether it is a break that leaves a function to Python, whose cost no clock shows."""
+        """Whether time was lost, or right results; or a break leaves a function to Python, whose
+        cost no clock shows."""
         return self.seconds > 0 or self.kind in ("precision", "break")
 
 
-def cause_of(row: RegionRow, kind: CauseKind, title: str, **more: Any) -> Cause:
-    """The cause of a row's whole difference, at its place, unless `more` says otherwise."""
-    regions = tuple(region.id for region in row.regions)
-    given = {"seconds": row.difference, "noise": row.noise, "place": row.place, **more}
-    return Cause(kind, title, regions=regions, **given)
+def cause_of(
+    *rows: RegionRow, kind: CauseKind, title: str, place: Place | None = None, **more: Any
+) -> Cause:
+    """The cause of the whole difference of these rows, unless `more` says otherwise. `place`: by
+    default the first that a row has."""
+    place = place or next((row.place for row in rows if row.place), None)
+    seconds, noise = sum(row.difference for row in rows), sum(row.noise for row in rows)
+    regions = tuple(region.id for row in rows for region in row.regions)
+    given = {"seconds": seconds, "noise": noise, **more}
+    return Cause(kind, title, regions=regions, place=place, **given)

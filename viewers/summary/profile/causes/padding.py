@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from compiler.trace.records import Advice, Graph, Node
 from viewers.summary.place import place_of
-from viewers.summary.profile.causes.cause import Cause
+from viewers.summary.profile.causes.cause import Cause, cause_of
 from viewers.summary.profile.causes.remedies import of_setting
 from viewers.summary.profile.causes.words import bare, is_product, named
 from viewers.summary.profile.index import Index
@@ -121,15 +121,12 @@ def _cause(index: Index, rows: Sequence[RegionRow], products: Sequence[Padded]) 
         notes.append(f"padding the matrices takes {took}{moved}; eager does not pad")
     steps = named(step.name for row in rows for step in row.steps)
     notes.append(f"rows × inner × columns, rounded up by Inductor for a GPU: {steps}")
-    place = place_of(index.recording, padded.node.location)
     seconds = sum(row.difference for row in rows)
-    return Cause(
+    return cause_of(
+        *rows,
         kind="padding",
         title=f"{what}: {before} computed as {after}",
-        seconds=seconds,
-        noise=sum(row.noise for row in rows),
-        regions=tuple(region.id for row in rows for region in row.regions),
-        place=place or next((row.place for row in rows if row.place), None),
+        place=place_of(index.recording, padded.node.location),
         notes=tuple(notes),
         fixes=(Advice(text="keeps products unpadded", code=_SETTING),) if seconds > 0 else (),
         suggestions=tuple(of_setting(_SETTING, "padding")) if seconds > 0 else (),

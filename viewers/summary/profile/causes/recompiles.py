@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from compiler.trace.records import Advice, CallStart, EagerFallback
+from viewers.collected import grouped
 from viewers.summary.findings import recompile_title
 from viewers.summary.place import Place
 from viewers.summary.profile.causes.cause import Cause, Suggestion
@@ -55,10 +56,8 @@ def _given_up(index: Index, groups: Iterable[Iterable[RecompileCause]]) -> tuple
 def _by_value(causes: Iterable[RecompileCause]) -> list[list[RecompileCause]]:
     """Causes that concern one value, first call first. Which line made torch depend on it may be
     known for only one of them, or be another one each time."""
-    groups: dict[tuple[str, tuple[str, ...]], list[RecompileCause]] = {}
-    for cause in sorted(causes, key=lambda one: one.calls):
-        groups.setdefault((cause.change.name, cause.functions), []).append(cause)
-    return list(groups.values())
+    ordered = sorted(causes, key=lambda one: one.calls)
+    return list(grouped(((one.change.name, one.functions), one) for one in ordered).values())
 
 
 def _cause(

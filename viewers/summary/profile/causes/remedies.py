@@ -230,8 +230,8 @@ def _edit(
     recording: Recording, kind: str, place: Place, words: str, group: str
 ) -> Sequence[Suggestion]:
     """An edit of the user's own file, if it can be applied."""
-    start = recording.start
-    file = relative(place.file, start.settings.file) if start is not None else None
+    settings = recording.settings
+    file = relative(place.file, settings.file) if settings is not None else None
     if file is None:
         return ()
     edit = Edit(kind, place.line, file)

@@ -45,13 +45,10 @@ def other_layout(index: Index, row: RegionRow) -> str:
 def _read(index: Index, step: CompiledStep) -> Iterable[TensorMeta]:
     """The input tensors of a library call's node."""
     kernel = index.kernel_of(step)
-    if kernel is None:
+    called = [one for one in index.nodes_of(step) if bare(one.target) == bare(step.name)]
+    if kernel is None or len(called) != 1:
         return []
-    nodes = index.nodes(kernel.graph)
-    calls = [nodes[name] for name in kernel.origins if name in nodes]
-    called = [one for one in calls if bare(one.target) == bare(step.name)]
-    if len(called) != 1:
-        return []
+    nodes = index.recording.nodes(kernel.graph)
     given = (nodes.get(name) for name in called[0].inputs)
     return [one.value for one in given if one is not None and one.value is not None]
 

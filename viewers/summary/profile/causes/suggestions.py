@@ -23,16 +23,16 @@ DYNAMIC = Suggestion(
 
 def other_engine(index: Index) -> tuple[Suggestion, ...]:
     """Our engine, if the other one was recorded on the CPU."""
-    start = index.recording.start
-    if start is None or start.settings.engine == "tcw" or index.head.clock != "host":
+    settings = index.recording.settings
+    if settings is None or settings.engine == "tcw" or index.head.clock != "host":
         return ()
     return (Suggestion(id="engine tcw", words="our engine", options=("--engine", "tcw")),)
 
 
 def mode(index: Index, one: Suggestion) -> tuple[Suggestion, ...]:
     """A mode of torch.compile other than the current one; Inductor only."""
-    start = index.recording.start
-    if start is None or start.settings.engine == "tcw" or start.settings.mode == one.options[-1]:
+    settings = index.recording.settings
+    if settings is None or settings.engine == "tcw" or settings.mode == one.options[-1]:
         return ()
     return (one,)
 

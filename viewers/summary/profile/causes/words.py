@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from compiler.trace.commas import at_commas
 from compiler.trace.records import CompiledStep, EagerOperation
+from viewers.collected import grouped
 from viewers.labels import kernel_label
 from viewers.summary.profile.index import Index
 from viewers.words import listed, plural
@@ -88,9 +89,7 @@ def named(names: Iterable[str], limit: int = 4) -> str:
     only are one: `cpp_fused_add_* ×3`."""
     each = list(names)
     found = Counter(each)
-    stems: dict[str, list[str]] = {}
-    for name in found:
-        stems.setdefault(re.sub(r"_\d+$", "_*", name), []).append(name)
+    stems = grouped((re.sub(r"_\d+$", "_*", name), name) for name in found)
     words = []
     for stem, same in stems.items():
         count = sum(found[name] for name in same)
