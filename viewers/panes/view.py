@@ -31,6 +31,7 @@ from viewers.recording import Recording
 from viewers.summary import Piece, Summary, summarise
 from viewers.summary.differences import Difference, difference
 from viewers.summary.engines import Comparison, compare
+from viewers.summary.function_names import FunctionNames
 from viewers.summary.fusion import PairResult
 from viewers.summary.profile import Profile, profile_of
 from viewers.teaching.predict import Question, Quiz
@@ -120,6 +121,11 @@ class Derived:
         found = difference(base.recording, self.recording, about)
         self._compared = base, len(measured), found
         return found
+
+    @cached_property
+    def functions(self) -> FunctionNames:
+        """What the compiled functions are called."""
+        return FunctionNames(self.whole)
 
     @cached_property
     def pieces(self) -> dict[str, Piece]:
