@@ -438,7 +438,7 @@ class _Driver:
                 for one in node.all_input_nodes
                 if isinstance(self.values[one], Subgraph)
             ]
-            results = higher_order.of_subgraphs(add_call, node, parts, args, kwargs)
+            results = higher_order.of_subgraphs(add_call, node, parts, args, kwargs, self.number)
         elif name == "with_effects":
             results = higher_order.with_effects(add_call, args, kwargs, value)
         elif name in ("auto_functionalized", "auto_functionalized_v2"):
@@ -490,6 +490,14 @@ class _Driver:
         ]
         keywords = node.kwargs
         return args, {k: self.argument(v) for k, v in keywords.items()} if keywords else {}
+
+    def number(self, value: Any) -> Any:
+        """A number in the graph's metadata, if it is known without tensor data."""
+        if isinstance(value, torch.SymInt):
+            return self.sizes.of(value)
+        if isinstance(value, (int, float)):
+            return value
+        raise Unsupported(f"a {type(value).__name__} that depends on the contents of a tensor")
 
     def value_of(self, node: fx.Node) -> Any:
         found = self.values.get(node, _MISSING)

@@ -13,7 +13,7 @@ Of one operation, they become calls of that operation:
 Any other, such as `cond`, `while_loop` and `scan`, becomes a call of torch's own, which runs its
 subgraphs operation by operation. Such a call reads its operands and returns new tensors
 (compiler/runtime/operations.py). The whole graph runs on ATen if a subgraph writes a tensor, or if
-the graph needs a number that the operation returns.
+the graph needs a number that only the call knows.
 """
 
 from __future__ import annotations
@@ -67,9 +67,11 @@ def of_subgraphs(
     parts: Sequence[fx.GraphModule],
     args: list[Any],
     keywords: dict[str, Any],
+    number: Callable[[Any], Any],
 ) -> Any:
     """The results of an operation that runs the graphs `parts`, made by one call of torch's own;
-    None for those that nothing reads."""
+    None for those that nothing reads. `number`: what a number is that torch knows without the
+    call, such as a size."""
     target: Any = node.target
     name = target.name()
     if getattr(torch.ops.higher_order, name, None) is not target or "mutation" in name:
@@ -84,12 +86,17 @@ def of_subgraphs(
         raise Unsupported(f"{name} returns a {type(value).__name__}")
     read = {user.args[1] for user in node.users if user.target is operator.getitem}
     answers = [value] if single else [one if i in read else None for i, one in enumerate(value)]
-    for one in answers:
-        if one is not None and not isinstance(one, torch.Tensor):
-            raise Unsupported(f"{name} returns a number that the graph needs")
+    known_numbers = {
+        i: number(one)
+        for i, one in enumerate(answers)
+        if one is not None and not isinstance(one, torch.Tensor)
+    }
+    answers = [None if i in known_numbers else one for i, one in enumerate(answers)]
     known = Operation(f"{HIGHER_ORDER}{name}", None, None, False, True, (), (), ())
     results = add_call(known, args, keywords, answers, single)
-    return results[0] if single else results
+    if single:
+        return results[0]
+    return tuple(known_numbers.get(i, one) for i, one in enumerate(results))
 
 
 def _written_inside(part: fx.GraphModule) -> str:

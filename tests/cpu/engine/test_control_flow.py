@@ -149,6 +149,41 @@ def _tensors(results: Any) -> list[torch.Tensor]:
     return list(results) if isinstance(results, (list, tuple)) else [results]
 
 
+@pytest.mark.usefixtures("nothing_left_to_aten")
+def test_sizes_that_a_subgraph_returns_are_known_without_it() -> None:
+    """A region returns those that its backward needs."""
+
+    def program(x: Any) -> Any:
+        @torch.compiler.nested_compile_region
+        def region(a: Any) -> Any:
+            return (a @ WEIGHT).relu()
+
+        return region(region(x) + 1) * 2
+
+    compiled = torch.compile(program, backend=backend)
+    for rows in (4, 6, 5):  # from the second size on, it is a symbol
+        given, ours = (torch.ones(rows, 4, requires_grad=True) for _ in range(2))
+        found, expected = compiled(ours), program(given)
+        torch.testing.assert_close(found, expected)
+        found.sum().backward()
+        expected.sum().backward()
+        torch.testing.assert_close(ours.grad, given.grad)
+
+
+def test_a_number_that_only_the_call_knows_leaves_the_graph_to_aten() -> None:
+    def program(x: Any) -> Any:
+        count, made = torch.while_loop(
+            lambda n, a: n < x.shape[0], lambda n, a: (n + 1, a * 2), (0, x)
+        )
+        return made * count
+
+    x = torch.ones(3)
+    with record([]) as recorded, listening(recorded.recorder, Gate()):
+        assert torch.equal(torch.compile(program, backend=backend)(x), program(x))
+    (warned,) = recorded.all(Warned)
+    assert "depends on the contents of a tensor (test_control_flow.py:" in warned.message
+
+
 def test_only_the_operation_is_a_call_and_says_why() -> None:
     x = torch.randn(4, 4)
     with record([]) as recorded, listening(recorded.recorder, Gate()):
