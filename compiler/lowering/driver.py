@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -95,7 +95,7 @@ class _Driver:
         self.graph = Graph(name)
         self.builder = Builder(self.graph)
         self.builder.about_to_write = self.unshare
-        self.sizes = Sizes(self.graph)
+        self.sizes = Sizes(self.graph, cache(lambda: frozenset(_lengths(graph_module.graph))))
         self.reals = Reals(self.sizes, self.builder)
         self.values: dict[fx.Node, Any] = {}
         self.fake = FakeTensors(self.sizes, device)
@@ -533,3 +533,14 @@ class _Driver:
         for node, shown in self.unshared:
             self.values[node] = shown
             self.memory.share_again(shown.value, node)
+
+
+def _lengths(graph: fx.Graph) -> Iterator[Any]:
+    """The dimensions of all tensors of a graph that are symbolic, as torch's expressions."""
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        for one in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(one, torch.Tensor) and one._has_symbolic_sizes_strides:
+                for size in one.shape:
+                    if isinstance(size, torch.SymInt):
+                        yield size.node.expr
