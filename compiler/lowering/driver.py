@@ -131,7 +131,7 @@ class _Driver:
                 elif node.op != "placeholder":
                     raise Unsupported(f"{node.op} {node.target} in an ATen graph")
             except Unsupported as reason:
-                reason.node = node
+                reason.node = reason.node or node
                 raise
         self.graph.tensors = dict(operands(self.memory.kept(self.values)))
         written_where_copied(self.graph)
@@ -154,7 +154,9 @@ class _Driver:
                 self.graph.parameters.append(name)
                 self.values[node] = symbol(name)
             elif node.users and not isinstance(value, (int, type(None))):
-                raise Unsupported(f"the argument {node.name} is a {type(value).__name__}")
+                reason = Unsupported(f"the argument {node.name} is a {type(value).__name__}")
+                reason.node = next(iter(node.users))
+                raise reason
             else:
                 self.graph.parameters.append(name)
                 self.values[node] = value

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import compiler.engine.compile as stages
+import compiler.engine.failures as failures
 from compiler.engine.backend import backend
 
 
@@ -27,6 +28,29 @@ def test_the_graph_runs_on_aten_and_a_warning_says_why(monkeypatch: pytest.Monke
     assert "runs on ATen: ArithmeticError at engine/compile.py:" in message
     assert "no such loop" in message
     assert "0/0/inference" in message
+
+
+def test_what_leaves_a_graph_to_aten_is_said_with_its_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An operation, a result, or what an argument is for."""
+
+    def program(x, s):
+        return x * s, torch.lerp(x, x * 2, s)
+
+    monkeypatch.setattr(failures, "_said", set())
+    compiled = torch.compile(program, backend=backend)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for number in (1.5, 2.5):  # the second one becomes a symbol
+            x = torch.ones(4, requires_grad=True)
+            found = compiled(x * 1, number)
+            torch.testing.assert_close(found, program(x, number))
+            sum(one.sum() for one in found).backward()
+    said = [str(one.message) for one in caught if "tcw" in str(one.message)]
+    line = program.__code__.co_firstlineno + 1
+    assert said
+    assert all(one.endswith(f"(test_failures.py:{line})") for one in said), said
 
 
 def test_strict_raises(monkeypatch: pytest.MonkeyPatch) -> None:
