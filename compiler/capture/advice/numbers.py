@@ -1,4 +1,4 @@
-"""Tensors that become Python numbers, and results whose size depends on data."""
+"""Tensors that become Python numbers."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compiler.capture.advice import branches, sizes
+from compiler.capture.advice import branches
 from compiler.capture.advice.advised import Advised
 from compiler.capture.advice.broken import Broken, calls, parse
+from compiler.capture.advice.sizes import DYNAMIC_SHAPE, NUMBER
 from compiler.edits.kinds import MATH
 from compiler.trace.records import Advice
 
 ITEM = "Unsupported Tensor.item() call"
 TOLIST = "Tensor.tolist()"
-DYNAMIC_SHAPE = ("Dynamic shape operator", "Data dependent operator")
 
 _SCALARS = Advice(
     text="Or let torch capture the number as a symbol",
@@ -41,8 +41,8 @@ def advise(broken: Broken) -> Advised:
         return _number(broken)
     if broken.type.startswith(TOLIST):
         return _LIST
-    if broken.type.startswith(DYNAMIC_SHAPE):
-        return _dynamic_shape(broken)
+    if broken.type.startswith(DYNAMIC_SHAPE) and broken.context.startswith(NUMBER):
+        return _number(broken)
     return ()
 
 
@@ -199,9 +199,3 @@ def _torch_math(broken: Broken, function: str) -> Advised:
         ),
         _SCALARS,
     )
-
-
-def _dynamic_shape(broken: Broken) -> Advised:
-    if broken.context.startswith("aten._local_scalar_dense"):
-        return _number(broken)
-    return sizes.advise(broken)

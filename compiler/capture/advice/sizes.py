@@ -10,12 +10,17 @@ from compiler.capture.advice.advised import Advised
 from compiler.capture.advice.broken import Broken
 from compiler.trace.records import Advice
 
+DYNAMIC_SHAPE = ("Dynamic shape operator", "Data dependent operator")
+NUMBER = "aten._local_scalar_dense"
+"""torch's context of a break at a tensor that becomes a number."""
 SETTING = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _COUNTS = ("numel", "nelement")
 
 
 def advise(broken: Broken) -> Advised:
     """With the setting alone, the graph breaks again at an `if` on the size."""
+    if not broken.type.startswith(DYNAMIC_SHAPE) or broken.context.startswith(NUMBER):
+        return ()
     branch = _branch(broken)
     if branch is not None:
         return _decided(broken, *branch)
