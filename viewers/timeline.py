@@ -89,6 +89,11 @@ class CompileAttempt:
     marks: list[tuple[int, Mark]] = field(default_factory=list)
 
     @property
+    def resumes(self) -> bool:
+        """Whether it compiles the rest of a function."""
+        return self.name.startswith("→")
+
+    @property
     def seconds(self) -> float:
         return max(0.0, self.ended - self.began - self.waited)
 

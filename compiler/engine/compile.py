@@ -12,7 +12,7 @@ from compiler.control.stages import reached
 from compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_when_asked
 from compiler.engine.channels_last import report_strides
 from compiler.engine.cuda_graphs import replayed, skipped
-from compiler.engine.failures import gave_up, strict, without_cache
+from compiler.engine.failures import gave_up, left_to_aten, strict, without_cache
 from compiler.engine.generator_choices import asking
 from compiler.engine.graph_facts import comments, constants, donated, let_go, outputs_of_the_user
 from compiler.engine.modes import DEFAULT, Mode
@@ -95,7 +95,7 @@ def _compiled(
     goes_on("lowering")
     target = target_of(module, tuned=mode.tuned)
     if isinstance(target, str):
-        records.refused(target)
+        left_to_aten(target, graph)
         if mode.cuda_graphs:
             skipped(f"left to ATen ({target})")
         return _left_to_aten(module, graph, records)
@@ -155,7 +155,7 @@ def _compiled(
                 )
                 records.looked_up(key.digest, outcome)
     except Unsupported as reason:
-        records.refused(str(reason))
+        left_to_aten(str(reason), graph, reason.node)
         if mode.cuda_graphs:
             skipped(f"left to ATen ({reason})")
         return _left_to_aten(module, graph, records)

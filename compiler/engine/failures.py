@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 import warnings
 
+from torch import fx
+
 from compiler.engine.recording import current
+from compiler.graphs.nodes import node_stack
 
 _said: set[tuple[str, str]] = set()
 
@@ -29,6 +32,14 @@ def gave_up(error: Exception, graph: str) -> None:
         f"{type(error).__name__} at {place}: {str(error)[:300]}"
     )
     _say(message, (type(error).__name__, place), " (TCW_STRICT=1 raises it)")
+
+
+def left_to_aten(reason: str, graph: str, node: fx.Node | None = None) -> None:
+    """Report that a graph cannot be compiled and runs on ATen; `node` is at fault."""
+    stack = node_stack(node) if node is not None else ()
+    place = f" ({os.path.basename(stack[-1].file)}:{stack[-1].line})" if stack else ""
+    why = f"{reason}{place}"
+    _say(f"tcw cannot compile graph {graph}, which runs on ATen: {why}", ("left", why))
 
 
 def without_cache(reason: str) -> None:

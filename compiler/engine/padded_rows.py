@@ -74,6 +74,8 @@ def _restrided(part: fx.Node) -> dict[fx.Node, torch.Tensor]:
     found = {product: memory}
     with memory.fake_mode:
         for node in views_of(part):
+            if any(isinstance(user.target, torch._ops.HigherOrderOperator) for user in node.users):
+                return {}  # its subgraphs were traced for these strides
             args, kwargs = fx.node.map_aggregate(
                 (node.args, node.kwargs),
                 lambda one: found.get(one, one.meta["val"]) if isinstance(one, fx.Node) else one,

@@ -39,6 +39,9 @@ DRAWS = "tcw."
 are the sizes, strides and dtype of the result, and the parameters of the distribution; the numbers
 lie in memory order, and nothing else holds the memory."""
 
+HIGHER_ORDER = "torch.ops.higher_order."
+"""The namespace of calls that run subgraphs. Nothing else holds the memory of their results."""
+
 
 @dataclass(frozen=True, slots=True)
 class Input:
@@ -141,6 +144,16 @@ class Operand:
 
 
 @dataclass(frozen=True, slots=True)
+class Subgraph:
+    """A graph of the ATen graph's own, an argument of a call that runs it: a branch of a `cond`."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """A tensor that a call returns, with ATen's strides. Its flat index is its element offset."""
 
@@ -156,9 +169,11 @@ class Call:
 
     name: str
     target: str
-    """For example `aten.mm.default`; `tcw.normal.default` is one of `DRAWS`."""
+    """For example `aten.mm.default`; `tcw.normal.default` is one of `DRAWS`, and
+    `torch.ops.higher_order.cond` runs subgraphs."""
     arguments: tuple[object, ...]
-    """Operands, sizes, None, and literals (numbers, strings, dtypes); possibly nested in tuples."""
+    """Operands, subgraphs, sizes, None, and literals (numbers, strings, dtypes, dictionaries of
+    them); possibly nested in tuples."""
     keywords: tuple[tuple[str, object], ...] = ()
     results: tuple[Result | None, ...] = ()
     """One per returned element; None if the element is not a tensor or is unused."""

@@ -12,8 +12,9 @@ from typing import Any
 
 import torch
 
-from compiler.loops.graph import Call, Result
+from compiler.loops.graph import Call, Result, Subgraph
 from compiler.loops.layouts import Layout, row_major
+from compiler.loops.sizes import Symbolic
 from compiler.lowering.builder import Builder
 from compiler.lowering.reals import Real, StoredNumber
 from compiler.lowering.registry import Estimate, Lowering, Unsupported, estimate_of, lowering_of
@@ -145,6 +146,8 @@ def call(
             return operand
         if isinstance(value, (list, tuple)):
             return tuple(given(item, place) for item in value)
+        if isinstance(value, dict):
+            return {key: _constant(known, item) for key, item in value.items()}
         if isinstance(value, Real):
             return value.symbol()
         if isinstance(value, StoredNumber):
@@ -192,6 +195,12 @@ def call(
     )
     builder.graph.nodes.append(node)
     return tuple(tensors)
+
+
+def _constant(known: Operation, value: Any) -> Any:
+    if isinstance(value, (Tensor, Real, StoredNumber, Symbolic, Subgraph, list, tuple, dict)):
+        raise Unsupported(f"{known.name} takes a dictionary of more than constants")
+    return value
 
 
 def tensor_in_memory(value: str, meta: Meta) -> Tensor:

@@ -144,7 +144,7 @@ def _composed(outer: View, store: Store) -> list[Store]:
     row, whole rows and another part, if each of these has one layout. Empty if none will do."""
     own = store.view or (row_major(store.domain),)
     view = compose_views(outer, own)
-    if len(view) <= 1:
+    if len(view) <= 1 or not outer:
         return [replace(store, view=view)]
     inner = normalize(own[0])
     begin, row = inner.offset, product(normalize(outer[-1]).shape[1:])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -21,7 +21,8 @@ from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from compiler.control.decisions import Gate
-from compiler.loops.graph import Graph, Input
+from compiler.loops.graph import Graph, Input, Subgraph
+from compiler.loops.sizes import symbol
 from compiler.lowering import higher_order
 from compiler.lowering.builder import Builder
 from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
@@ -94,7 +95,7 @@ class _Driver:
         self.graph = Graph(name)
         self.builder = Builder(self.graph)
         self.builder.about_to_write = self.unshare
-        self.sizes = Sizes(self.graph)
+        self.sizes = Sizes(self.graph, cache(lambda: frozenset(_lengths(graph_module.graph))))
         self.reals = Reals(self.sizes, self.builder)
         self.values: dict[fx.Node, Any] = {}
         self.fake = FakeTensors(self.sizes, device)
@@ -117,17 +118,21 @@ class _Driver:
         self.builder.written.update(n.args[0].name for n in written)
         self.memory.replacing = replacing(nodes, written)
         for node in nodes:
-            if node.op == "call_function":
-                self.builder.node = node.name
-                self.call_function(node)
-            elif node.op == "get_attr":
-                self.builder.node = node.name
-                self.constant(node)
-            elif node.op == "output":
-                self.builder.node = ""
-                self.graph.outputs.extend(outputs.of(node))
-            elif node.op != "placeholder":
-                raise Unsupported(f"{node.op} {node.target} in an ATen graph")
+            try:
+                if node.op == "call_function":
+                    self.builder.node = node.name
+                    self.call_function(node)
+                elif node.op == "get_attr":
+                    self.builder.node = node.name
+                    self.constant(node)
+                elif node.op == "output":
+                    self.builder.node = ""
+                    self.graph.outputs.extend(outputs.of(node))
+                elif node.op != "placeholder":
+                    raise Unsupported(f"{node.op} {node.target} in an ATen graph")
+            except Unsupported as reason:
+                reason.node = reason.node or node
+                raise
         self.graph.tensors = dict(operands(self.memory.kept(self.values)))
         written_where_copied(self.graph)
         return self.graph
@@ -145,8 +150,13 @@ class _Driver:
                 self.graph.parameters.append(name)
             elif isinstance(value, torch.SymInt):
                 self.graph.parameters.append(self.sizes.bind(value, name))
+            elif isinstance(value, torch.SymBool):
+                self.graph.parameters.append(name)
+                self.values[node] = symbol(name)
             elif node.users and not isinstance(value, (int, type(None))):
-                raise Unsupported(f"the argument {node.name} is a {type(value).__name__}")
+                reason = Unsupported(f"the argument {node.name} is a {type(value).__name__}")
+                reason.node = next(iter(node.users))
+                raise reason
             else:
                 self.graph.parameters.append(name)
                 self.values[node] = value
@@ -191,8 +201,11 @@ class _Driver:
     def constant(self, node: fx.Node) -> None:
         value = operator.attrgetter(str(node.target))(self.module)
         if isinstance(value, fx.GraphModule):
-            return  # a part that a higher-order operation runs, which says so
+            self.values[node] = Subgraph(node.name)
+            return
         if not isinstance(value, torch.Tensor):
+            if all(isinstance(user.target, _HigherOrder) for user in node.users):
+                return  # which refuse it
             raise Unsupported(f"{node.target} is a {type(value).__name__}")
         if type(value) is torch.Tensor and value.numel() == 1 and self.is_number(node, value):
             with unset_fake_temporarily():
@@ -244,6 +257,8 @@ class _Driver:
                     self.values[node] = self.reals.of(value)
             elif value.node.expr == True:  # noqa: E712  sympy's own
                 self.values[node] = True
+            elif any(isinstance(user.target, _HigherOrder) for user in node.users):
+                self.values[node] = self.sizes.named(value.node.expr)
             return
         else:
             several = isinstance(value, (list, tuple))
@@ -255,15 +270,7 @@ class _Driver:
             self.values[node] = None
             return
         metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers])
-        if self.fake.device is None:
-            self.fake.device = next(
-                (a.device for a in answers if isinstance(a, torch.Tensor)), None
-            )
-        plain = True
-        for answer, meta in zip(answers, metas, strict=True):
-            if meta is not None and not self.is_plain(answer, meta):
-                plain = False
-                self.foreign.add(node)
+        plain = self.are_plain(node, answers, metas)
         self.builder.metas = metas
         read = self.read_results(node, metas)
         self.builder.unread = frozenset(i for i, meta in enumerate(read) if meta is None)
@@ -275,6 +282,22 @@ class _Driver:
             self.metas[node] = metas[0]
             self.values[node] = results[0]
         self.memory.note(node, known, results)
+
+    def are_plain(
+        self, node: fx.Node, answers: Sequence[Any], metas: tuple[Meta | None, ...]
+    ) -> bool:
+        """Whether loops support all results of a node; if not, it is noted as foreign."""
+        if self.fake.device is None:
+            self.fake.device = next(
+                (a.device for a in answers if isinstance(a, torch.Tensor)), None
+            )
+        plain = all(
+            meta is None or self.is_plain(answer, meta)
+            for answer, meta in zip(answers, metas, strict=True)
+        )
+        if not plain:
+            self.foreign.add(node)
+        return plain
 
     def item(self, node: fx.Node, value: Any) -> bool:
         """Let loops read a number directly from its tensor, unless it may be used as a size."""
@@ -396,8 +419,7 @@ class _Driver:
     def higher_order(self, node: fx.Node) -> None:
         name = node.target.name()
         value = node.meta.get("val")
-        if name not in higher_order.HIGHER_ORDER:
-            raise Unsupported(f"no lowering for the higher-order operation {name}")
+        higher_order.refuse_writing(node)
         args, kwargs = self.arguments(node)
 
         def add_call(
@@ -406,10 +428,20 @@ class _Driver:
             if any(isinstance(a, (list, tuple)) for a in answers):
                 raise Unsupported(f"{known.name} returns a list inside {name}")
             metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers)
+            self.are_plain(node, answers, metas)
             reason = "" if known.wanted else f"no lowering for {known.name}"
+            if self.kept is not None and known.lowering is None:
+                self.kept.is_call(node, known, f"no lowering for {known.name}", asked=False)
             return self.called(node, known, args, kwargs, answers, metas, single, reason)
 
-        if name == "with_effects":
+        if name not in higher_order.OF_ONE_OPERATION:
+            parts = [
+                operator.attrgetter(str(one.target))(self.module)
+                for one in node.all_input_nodes
+                if isinstance(self.values[one], Subgraph)
+            ]
+            results = higher_order.of_subgraphs(add_call, node, parts, args, kwargs, self.number)
+        elif name == "with_effects":
             results = higher_order.with_effects(add_call, args, kwargs, value)
         elif name in ("auto_functionalized", "auto_functionalized_v2"):
             known = {id(tensor): meta for tensor, meta in self.promised(node)}
@@ -461,6 +493,14 @@ class _Driver:
         keywords = node.kwargs
         return args, {k: self.argument(v) for k, v in keywords.items()} if keywords else {}
 
+    def number(self, value: Any) -> Any:
+        """A number in the graph's metadata, if it is known without tensor data."""
+        if isinstance(value, torch.SymInt):
+            return self.sizes.of(value)
+        if isinstance(value, (int, float)):
+            return value
+        raise Unsupported(f"a {type(value).__name__} that depends on the contents of a tensor")
+
     def value_of(self, node: fx.Node) -> Any:
         found = self.values.get(node, _MISSING)
         if found is _MISSING:
@@ -495,3 +535,14 @@ class _Driver:
         for node, shown in self.unshared:
             self.values[node] = shown
             self.memory.share_again(shown.value, node)
+
+
+def _lengths(graph: fx.Graph) -> Iterator[Any]:
+    """The dimensions of all tensors of a graph that are symbolic, as torch's expressions."""
+    for node in graph.nodes:
+        value = node.meta.get("val")
+        for one in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(one, torch.Tensor) and one._has_symbolic_sizes_strides:
+                for size in one.shape:
+                    if isinstance(size, torch.SymInt):
+                        yield size.node.expr

@@ -1,4 +1,7 @@
-"""Higher-order operations that wrap one ATen or custom operation.
+"""Higher-order operations: those that wrap one ATen or custom operation, and those that run
+subgraphs.
+
+Of one operation, they become calls of that operation:
 
 - `auto_functionalized` and its second version (torch/_higher_order_ops/auto_functionalize.py): an
   operation that writes its arguments, applied to copies of them, which it returns.
@@ -7,11 +10,15 @@
 - `run_and_save_rng_state` and `run_with_rng_state` (torch/_prims/rng_prims.py): a random operation
   in a checkpointed region, and its replay in the backward.
 
-Any other higher-order operation makes the whole graph run on ATen.
+Any other, such as `cond`, `while_loop` and `scan`, becomes a call of torch's own, which runs its
+subgraphs operation by operation. Such a call reads its operands and returns new tensors
+(compiler/runtime/operations.py). The whole graph runs on ATen if a subgraph writes a tensor, or if
+the graph needs a number that only the call knows.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -28,6 +35,7 @@ from torch._higher_order_ops.auto_functionalize import (
     read_view_information_from_args,
 )
 
+from compiler.loops.graph import HIGHER_ORDER
 from compiler.loops.layouts import Layout
 from compiler.loops.sizes import subtract
 from compiler.lowering.builder import Builder, logical_strides, storage_order
@@ -37,14 +45,73 @@ from compiler.lowering.registry import Unsupported
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.views import piece
 
-HIGHER_ORDER = (
+OF_ONE_OPERATION = (
     "with_effects", "auto_functionalized", "auto_functionalized_v2", "run_and_save_rng_state",
     "run_with_rng_state",
 )  # fmt: skip
-"""They become calls of the operation they wrap."""
 
 AddCall = Callable[[Operation, Sequence[Any], dict[str, Any], list[Any], bool], tuple[Any, ...]]
 """(operation, arguments, keywords, fake results, whether it returns one tensor) -> its results."""
+
+
+def refuse_writing(node: fx.Node) -> None:
+    """Raises `Unsupported` for an operation that runs subgraphs which write its operands."""
+    target = node.args[0] if node.args else None
+    if isinstance(target, torch._ops.HigherOrderOperator):
+        raise Unsupported(f"{target.name()} writes its operands")
+
+
+def of_subgraphs(
+    add_call: AddCall,
+    node: fx.Node,
+    parts: Sequence[fx.GraphModule],
+    args: list[Any],
+    keywords: dict[str, Any],
+    number: Callable[[Any], Any],
+) -> Any:
+    """The results of an operation that runs the graphs `parts`, made by one call of torch's own;
+    None for those that nothing reads. `number`: what a number is that torch knows without the
+    call, such as a size."""
+    target: Any = node.target
+    name = target.name()
+    if getattr(torch.ops.higher_order, name, None) is not target or "mutation" in name:
+        raise Unsupported(f"no lowering for the higher-order operation {name}")
+    for part in parts:
+        written = _written_inside(part)
+        if written:
+            raise Unsupported(f"{name} runs {written}, which writes a tensor")
+    value = node.meta.get("val")
+    single = isinstance(value, torch.Tensor)
+    if not single and not isinstance(value, (list, tuple)):
+        raise Unsupported(f"{name} returns a {type(value).__name__}")
+    read = {user.args[1] for user in node.users if user.target is operator.getitem}
+    answers = [value] if single else [one if i in read else None for i, one in enumerate(value)]
+    known_numbers = {
+        i: number(one)
+        for i, one in enumerate(answers)
+        if one is not None and not isinstance(one, torch.Tensor)
+    }
+    answers = [None if i in known_numbers else one for i, one in enumerate(answers)]
+    known = Operation(f"{HIGHER_ORDER}{name}", None, None, False, True, (), (), ())
+    results = add_call(known, args, keywords, answers, single)
+    if single:
+        return results[0]
+    return tuple(known_numbers.get(i, one) for i, one in enumerate(results))
+
+
+def _written_inside(part: fx.GraphModule) -> str:
+    """An operation in a graph, or in one that it runs, that writes a tensor; "" if there is
+    none."""
+    for module in part.modules():
+        for node in module.graph.nodes if isinstance(module, fx.GraphModule) else ():
+            target: Any = node.target
+            schema = getattr(target, "_schema", None)
+            hidden = isinstance(target, torch._ops.HigherOrderOperator) and (
+                "mutation" in target.name()
+            )
+            if hidden or getattr(schema, "is_mutable", False):
+                return str(target)
+    return ""
 
 
 def with_effects(add_call: AddCall, args: list[Any], keywords: dict[str, Any], value: Any) -> Any:

@@ -51,7 +51,12 @@ class GraphOutputs:
         handed: dict[str, fx.Node] = {}
         found = node.args[0]
         for item in found if isinstance(found, (list, tuple)) else (found,):
-            yield self._answer(item, handed)
+            try:
+                answer = self._answer(item, handed)
+            except Unsupported as reason:
+                reason.node = item if isinstance(item, fx.Node) else None
+                raise
+            yield answer
 
     def _answer(self, item: Any, handed: dict[str, fx.Node]) -> OutputValue:
         if not isinstance(item, fx.Node):

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from torch import fx
+
 from compiler.lowering.tensors import Tensor
 
 Lowered = Tensor | tuple[Tensor | None, ...] | None
@@ -46,6 +48,9 @@ class NoLowering(Exception):
 
 class Unsupported(Exception):
     """The whole graph cannot be lowered and runs on ATen. The message gives the reason."""
+
+    node: fx.Node | None = None
+    """The operation at fault, if it is one."""
 
 
 def lowers(*names: str) -> Callable[[Lowering], Lowering]:

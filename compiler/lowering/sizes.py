@@ -7,6 +7,7 @@ ever installed: nothing here compares or evaluates a SymInt.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection
 from typing import Any
 
 import sympy
@@ -16,7 +17,7 @@ from torch.utils._sympy.printers import PythonPrinter
 
 from compiler.loops.graph import Graph
 from compiler.loops.layouts import Shape
-from compiler.loops.sizes import Size, add, multiply, product, symbol
+from compiler.loops.sizes import Size, add, multiply, product, subtract, symbol
 from compiler.lowering.registry import Unsupported
 
 
@@ -37,15 +38,23 @@ def _is_multiple(node: Any, number: int) -> bool:
     return bool(statically_known_true(torch.SymInt(node) % number == 0))
 
 
+def _is_natural(node: Any) -> bool:
+    return bool(statically_known_true(torch.SymInt(node) >= 0))
+
+
 class Sizes:
     """The sizes of one graph. `bind` binds the symbols that arguments pass."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, lengths: Callable[[], Collection[Any]] = tuple) -> None:
+        """`lengths`: torch's expressions that are a dimension of a tensor. None is negative."""
         self._graph = graph
         self._known: dict[Any, Size] = {}
         self._passed: dict[Any, Any] = {}
         self._shown: dict[Any, str] = {}
         self._solved: dict[Any, str] = {}
+        self._signed: set[Any] = set()
+        """Symbols of torch that may be negative."""
+        self._lengths = lengths
 
     def shape(self, sizes: Any) -> Shape:
         """The sizes or strides of a fake tensor."""
@@ -65,15 +74,21 @@ class Sizes:
         """Bind a SymInt argument and return the symbol under which the caller passes it."""
         node = value.node
         expression = node.expr
-        if isinstance(expression, sympy.Symbol) and expression not in self._known:
-            self._known[expression] = symbol(expression.name)
-            self._hint(expression.name, node)
-            return str(expression.name)
-        if expression.free_symbols and expression not in self._known:
-            self._known[expression] = symbol(name)
+        if expression in self._known or not expression.free_symbols:
+            return name
+        natural = _is_natural(node) or expression in self._lengths()
+        if isinstance(expression, sympy.Symbol):
+            name = str(expression.name)
+            self._signed |= set() if natural else {expression}
+        else:
             self._passed[expression] = sympy.Symbol(name, integer=True)
-            self._hint(name, node)
+        self._hint(name, node)
+        self._known[expression] = symbol(name) if natural else self._difference(name)
         return name
+
+    def _difference(self, name: str) -> Size:
+        """A number of either sign, since no symbol is negative (`loops.sizes.at_least`)."""
+        return subtract(self._computed(f"max({name}, 0)"), self._computed(f"max(-{name}, 0)"))
 
     def show(self, size: Any, where: str) -> None:
         """Record that the size of an input, as Python text `where` (`primals_1.size(0)`), is a
@@ -136,23 +151,29 @@ class Sizes:
                 for _ in range(int(expression.exp)):
                     whole = multiply(whole, self.translate(expression.base))
                 return whole
-        return self._opaque(expression)
+        text = self._text(expression)
+        if self._signed.isdisjoint(expression.free_symbols):
+            return self._computed(text)
+        return self._difference(f"({text})")
 
     def named(self, expression: Any) -> Size:
         """The symbol of any expression, floats included, for calls that need a Python number."""
         found = self._known.get(expression)
         if found is None:
-            found = self._known[expression] = self._opaque(expression)
+            found = self._known[expression] = self._computed(self._text(expression))
         return found
 
-    def _opaque(self, expression: Any) -> Size:
-        """A new symbol, which Python computes from the others."""
+    def _text(self, expression: Any) -> str:
+        """An expression as Python computes it from the symbols."""
         written = expression.xreplace(self._passed) if self._passed else expression
         for part in sorted(written.free_symbols, key=str):
             if part not in self._passed.values():
                 self.translate(part)
+        return str(_PRINTER.doprint(written))
+
+    def _computed(self, text: str) -> Size:
+        """A new symbol, by its Python expression."""
         name = f"z{len(self._graph.symbols)}"
-        text = _PRINTER.doprint(written)
         self._graph.symbols[name] = text
         try:
             hint = eval(text, {"math": math}, dict(self._graph.hints))

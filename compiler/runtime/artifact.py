@@ -27,7 +27,7 @@ class Binding(msgspec.Struct, frozen=True):
     name: str
     kind: Literal["operation", "constant", "helper"]
     target: str
-    """`aten.mm.default`; the attribute of the graph module; a function of `wrapper_helpers`."""
+    """`aten.mm.default`; a tensor's or a subgraph's node; a function of `wrapper_helpers`."""
 
 
 class KernelText(msgspec.Struct, frozen=True):

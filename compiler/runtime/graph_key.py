@@ -141,7 +141,11 @@ def _constants(module: fx.GraphModule) -> list[str]:
         if isinstance(found, torch.Tensor):
             rows.append(f"{node.target} {_value(found)} {_content(found)}")
         elif isinstance(found, fx.GraphModule):
-            rows.append(f"{node.target} {found.code}")
+            rows += [
+                f"{node.target} {name} {part.code}"
+                for name, part in found.named_modules()
+                if isinstance(part, fx.GraphModule)
+            ]
         else:
             rows.append(f"{node.target} {type(found).__name__}")
     return rows

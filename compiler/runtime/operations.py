@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from compiler.control.hooks import Hook
-from compiler.loops.graph import DRAWS
+from compiler.loops.graph import DRAWS, HIGHER_ORDER
 from compiler.runtime.draws import distribution
 
 PLAIN = {
@@ -37,9 +37,12 @@ class UnknownOperation(Exception):
 def operation(name: str) -> Callable[..., Any]:
     """The callable for a name such as `aten.mm.default`. Raises `UnknownOperation`.
 
-    `run_with_rng_state:aten.rand.default` is that operation inside the higher-order one, and
-    `tcw.normal.default` one of `compiler.runtime.draws`.
+    `run_with_rng_state:aten.rand.default` is that operation inside the higher-order one,
+    `torch.ops.higher_order.cond` one that runs subgraphs, and `tcw.normal.default` one of
+    `compiler.runtime.draws`.
     """
+    if name.startswith(HIGHER_ORDER):
+        return _apart(_overload(name.removeprefix("torch.ops.")))
     if name.startswith(DRAWS):
         return distribution(name.removeprefix(DRAWS).removesuffix(".default"))
     around, inside, target = name.rpartition(":")
@@ -53,11 +56,11 @@ def operation(name: str) -> Callable[..., Any]:
 
 
 def _overload(name: str) -> Callable[..., Any]:
-    namespace, _, rest = name.partition(".")
-    packet, _, overload = rest.rpartition(".")
+    found: Any = torch.ops
     try:
-        found = getattr(getattr(torch.ops, namespace), packet)
-        return getattr(found, overload) if overload else found  # type: ignore[no-any-return]
+        for part in name.split("."):
+            found = getattr(found, part)
+        return found  # type: ignore[no-any-return]
     except AttributeError as error:
         raise UnknownOperation(f"there is no operation {name}: {error}") from error
 
@@ -67,6 +70,43 @@ def _function_of(found: Any) -> Any:
     if HOOK.missing() or type(found) is not torch._ops.OpOverload:
         return found
     return found._op
+
+
+def _apart(target: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns each tensor in plain memory of its own: the plan counts on it, and a subgraph may
+    return an operand."""
+
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        held = {_memory(one) for one in _tensors((arguments, keywords))}
+
+        def own(item: Any) -> Any:
+            if isinstance(item, (list, tuple)):
+                return [own(one) for one in item]
+            if not isinstance(item, torch.Tensor):
+                return item
+            made = item.resolve_conj().resolve_neg()
+            if _memory(made) in held:
+                made = made.clone()
+            held.add(_memory(made))
+            return made
+
+        return own(target(*arguments, **keywords))
+
+    return run
+
+
+def _tensors(arguments: Any) -> Iterator[torch.Tensor]:
+    if isinstance(arguments, torch.Tensor):
+        yield arguments
+    elif isinstance(arguments, (list, tuple)):
+        for one in arguments:
+            yield from _tensors(one)
+    elif isinstance(arguments, dict):
+        yield from _tensors(tuple(arguments.values()))
+
+
+def _memory(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata  # type: ignore[no-any-return]
 
 
 def _saving(target: Callable[..., Any]) -> Callable[..., Any]:

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.codegen.launcher.forms import Forms
 from compiler.codegen.launcher.segment import SegmentFunction, SymbolParameter
-from compiler.loops.graph import DRAWS, Call, Input, Operand, Result, operands
+from compiler.loops.graph import DRAWS, Call, Input, Operand, Result, Subgraph, operands
 from compiler.loops.sizes import Size, Symbolic
 from compiler.memory.plan import Plan, Segment
 from compiler.runtime.artifact import Binding
@@ -176,11 +176,16 @@ class _Wrapper:
             return self._view(item.value, item.dtype, item.shape, item.strides, item.offset)
         if isinstance(item, Symbolic):
             return str(item)
+        if isinstance(item, Subgraph):
+            return self._bind(self._local(item.name), "constant", item.name)
         if isinstance(item, tuple):
             inner = ", ".join(self._argument(one) for one in item)
             return f"({inner}{',' if len(item) == 1 else ''})"
         if isinstance(item, list):
             return f"[{', '.join(self._argument(one) for one in item)}]"
+        if isinstance(item, dict):
+            pairs = (f"{name!r}: {self._argument(one)}" for name, one in item.items())
+            return f"{{{', '.join(pairs)}}}"
         return self._literal(item)
 
     def _literal(self, item: object) -> str:

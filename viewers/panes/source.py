@@ -45,10 +45,7 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     if not lines:
         why = f"the trace has no text of {name}" if file else "no source yet"
         return Content("source", name, rows=empty(width, why))
-    badges = _badges(view, file)
-    times = profile_source.column(view, file)
-    code = highlight("\n".join(lines), "python")
-    indents = _class_indents(lines)
+    drawn = _Drawn(view, file, lines)
     sites = {site.place.line: site for site in view.summary.breaks if site.place.file == file}
     chosen = breaks.site_of(view) if annotate else None
     at = chosen.place.line if chosen and chosen.place.file == file else 0
@@ -57,24 +54,21 @@ def content(view: View, width: int, annotate: bool = False) -> Content:
     def make(index: int) -> Row:
         if at and index == at:
             assert chosen is not None
-            return _note(chosen, indents[at - 1], times is not None)
+            return drawn.note(chosen)
         number = index + 1 if not at or index < at else index
-        body = code[number - 1] if number <= len(code) else ()
+        body = drawn.code(number)
         if number in sites:
             body = _tint(body, sites[number], lines[number - 1])
-        body = without_indent(body, indents[number - 1])
-        time = times and times.get(number, profile_source.BLANK)
-        return _row(file, number, body, badges.get(number), time or None)
+        return drawn.row(number, body)
 
-    count = len(lines) + (1 if at else 0)
-    row_refs = [refs.source(file, number) for number in range(1, len(lines) + 1)]
+    row_refs = [*drawn.refs]
     if at:
         row_refs.insert(at, "")
-    rows = Rows(count, make, row_refs)
+    rows = Rows(len(row_refs), make, row_refs)
     hottest = profile_source.hottest_line(view, file)
     selected = hottest or _selected_line(view, file)
-    said = [profile_source.title(view)] if times is not None else []
-    said += [f"line {selected}"] if selected and times is None else []
+    said = [profile_source.title(view)] if drawn.timed else []
+    said += [f"line {selected}"] if selected and not drawn.timed else []
     right: Line = tuple((words, "dim") for words in said)
     start = refs.source(file, selected or _first_line(view, file, lines))
     return Content(
@@ -98,29 +92,66 @@ def stepped(view: View, width: int) -> Content:
     lines = view.recording.source(place.file) or view.derived.whole.source(place.file)
     name = plain(view.derived.names.short(place.file))
     chain = plain(state.chain)
-    words = "  ·  ".join(part for part in (chain, attempt_words(view, state)) if part)
+    parts = (chain, attempt_words(view, state), profile_source.title(view))
+    words = "  ·  ".join(part for part in parts if part)
     right: Line = ((words, "dim"),)
     if not lines:
         why = f"the trace has no text of {name}:{place.line}"
         return Content("source", name, right, empty(width, why))
-    badges = _badges(view, place.file)
-    code = highlight("\n".join(lines), "python")
-    indents = _class_indents(lines)
+    drawn = _Drawn(view, place.file, lines)
+    drawn.badges[place.line] = ("▸", "accent")
 
     def make(index: int) -> Row:
         number = index + 1
-        body = code[index] if index < len(code) else ()
-        badge = badges.get(number)
+        body = drawn.code(number)
         if place.line <= number <= (place.end_line or place.line):
             body = _here(body, place, number, lines[index])
-            badge = ("▸", "accent") if number == place.line else badge
-        return _row(place.file, number, without_indent(body, indents[index]), badge)
+        return drawn.row(number, body)
 
-    row_refs = [refs.source(place.file, number) for number in range(1, len(lines) + 1)]
     start = refs.source(place.file, place.line)
     subject = _subject(name, right, width)
-    rows = Rows(len(lines), make, row_refs)
+    rows = Rows(len(lines), make, drawn.refs)
     return Content("source", subject, right, rows, start, tracks=True, centred=True)
+
+
+class _Drawn:
+    """The lines of a file as every source pane draws them: number, badge, measured time, and code
+    without the indentation of its class."""
+
+    def __init__(self, view: View, file: str, lines: Sequence[str]) -> None:
+        self.badges = _badges(view, file)
+        self.refs = [refs.source(file, number) for number in range(1, len(lines) + 1)]
+        self._times = profile_source.column(view, file)
+        self._code = highlight("\n".join(lines), "python")
+        self._indents = _class_indents(lines)
+
+    @property
+    def timed(self) -> bool:
+        return self._times is not None
+
+    def code(self, number: int) -> Line:
+        """A line's code, from its first column on."""
+        return self._code[number - 1] if number <= len(self._code) else ()
+
+    def row(self, number: int, body: Line) -> Row:
+        """`body`: the line's code, tinted."""
+        glyph: Span = self.badges.get(number) or (" ", "text")
+        time: Span = (" ", "text")
+        if self._times is not None:
+            time = self._times.get(number, profile_source.BLANK)
+        gutter: Line = ((f"{number:>5}", "faint"), glyph, time)
+        ref = self.refs[number - 1]
+        body = without_indent(body, self._indents[number - 1])
+        return Row(gutter=gutter, body=body, ref=ref, key=ref)
+
+    def note(self, site: BreakSite) -> Row:
+        """What stands below the line of a break."""
+        column = max(0, (site.place.column or 0) - self._indents[site.place.line - 1])
+        code = f": {site.gb}" if site.gb else ""
+        return Row(
+            gutter=((" " * (6 + profile_source.WIDTH if self.timed else 7), "text"),),
+            body=((" " * column + "└─ ", "bad"), text(site.title + code, "bad")),
+        )
 
 
 def _subject(name: str, right: Line, width: int) -> str:
@@ -161,13 +192,6 @@ def _first_line(view: View, file: str, lines: Sequence[str]) -> int:
     return 1
 
 
-def _row(file: str, number: int, body: Line, badge: Badge | None, time: Span | None = None) -> Row:
-    glyph: Span = badge or (" ", "text")
-    ref = refs.source(file, number)
-    gutter: Line = ((f"{number:>5}", "faint"), glyph, time or (" ", "text"))
-    return Row(gutter=gutter, body=body, ref=ref, key=ref)
-
-
 def _badges(view: View, file: str) -> dict[int, Badge]:
     badges: dict[int, Badge] = {}
     for cause in view.summary.recompiles:
@@ -184,15 +208,6 @@ def _tint(body: Line, site: BreakSite, line: str) -> Line:
         return body
     start = plain_column(line, site.place.column)
     return with_role(body, start, plain_column(line, site.place.end_column), "bad-range")
-
-
-def _note(site: BreakSite, indent: int, timed: bool) -> Row:
-    column = max(0, (site.place.column or 0) - indent)
-    code = f": {site.gb}" if site.gb else ""
-    return Row(
-        gutter=((" " * (6 + profile_source.WIDTH if timed else 7), "text"),),
-        body=((" " * column + "└─ ", "bad"), text(site.title + code, "bad")),
-    )
 
 
 def _class_indents(lines: Sequence[str]) -> list[int]:

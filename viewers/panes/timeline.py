@@ -22,6 +22,7 @@ from viewers.kit.spans import Line, Role, Span, text, width_of
 from viewers.losses import losses_short
 from viewers.panes import autograd, breaks, fusion, guards, memory, recompiles
 from viewers.panes.view import View
+from viewers.summary.function_names import FunctionNames
 from viewers.timeline import CompileAttempt, Mark
 from viewers.words import number
 
@@ -59,7 +60,8 @@ def timeline(view: View, width: int, arrangement: str = "") -> tuple[Line, Line,
     above: list[Span] = [(" ", "text")]
     for segment, size in zip(segments, sizes, strict=True):
         above += [*_drawn(segment, size, here), (" ", "text")]
-    return tuple(above), _names(segments, sizes, here, width - width_of(right)), right
+    names = _names(segments, sizes, here, width - width_of(right), view.derived.functions)
+    return tuple(above), names, right
 
 
 def place(view: View, arrangement: str) -> int:
@@ -168,7 +170,13 @@ def _drawn(segment: CompileAttempt, size: int, here: int) -> Line:
     return tuple(("".join(words for words, _ in run), role) for role, run in grouped)
 
 
-def _names(segments: list[CompileAttempt], sizes: list[int], here: int, room: int) -> Line:
+def _names(
+    segments: list[CompileAttempt],
+    sizes: list[int],
+    here: int,
+    room: int,
+    functions: FunctionNames,
+) -> Line:
     """One name a compile, below its first attempt; it may run on below the others."""
     spans: list[Span] = [(" ", "text")]
     free = start = 0
@@ -178,7 +186,10 @@ def _names(segments: list[CompileAttempt], sizes: list[int], here: int, room: in
         first, last = attempts[0][0], attempts[-1][0]
         current = first.first <= here <= last.last
         if start >= free:
-            for shown in (f"{first.compile_id} {first.name}".strip(), first.compile_id, ""):
+            name = first.name
+            if not first.resumes:
+                name = functions.of(first.compile_id, name)
+            for shown in (f"{first.compile_id} {name}".strip(), first.compile_id, ""):
                 fits = start + len(shown) < room - 1
                 if fits and (len(shown) <= size or (current and shown)):
                     break

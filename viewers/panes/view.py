@@ -33,6 +33,7 @@ from viewers.summary import Summary, summarise
 from viewers.summary.calls import Piece
 from viewers.summary.differences import Difference, difference
 from viewers.summary.engines import Comparison, compare
+from viewers.summary.function_names import FunctionNames
 from viewers.summary.fusion import PairResult
 from viewers.summary.profile import Profile, profile_of
 from viewers.teaching.predict import Question, Quiz
@@ -121,6 +122,11 @@ class Derived:
         found = difference(base.recording, self.recording, about)
         self._compared = base, len(measured), found
         return found
+
+    @cached_property
+    def functions(self) -> FunctionNames:
+        """What the compiled functions are called."""
+        return FunctionNames(self.whole)
 
     @cached_property
     def pieces(self) -> dict[str, Piece]:

@@ -180,7 +180,8 @@ def _unless_told(recording: Recording, breaks: Sequence[BreakSite]) -> list[Brea
 
 def _joined(ranked: Sequence[BreakSite]) -> dict[int, list[BreakSite]]:
     """The sites that get a finding, by id, each with those that it speaks for: sites that cost
-    nothing more, on the same line or, for another reason, with the same code as their fix."""
+    nothing more, on the same line, asked for by the same line of a library or, for another reason,
+    with the same code as their fix."""
     joined: dict[int, list[BreakSite]] = {}
     heads: list[BreakSite] = []
     for site in ranked:
@@ -197,8 +198,16 @@ def _joined(ranked: Sequence[BreakSite]) -> dict[int, list[BreakSite]]:
 def _belongs(site: BreakSite, head: BreakSite) -> bool:
     if site.place.ref == head.place.ref:
         return True
+    if site.gb == head.gb and _asked_at(site) == _asked_at(head):
+        return True
     code = [one.advice[0].code for one in (site, head) if one.advice and one.advice[0].by == "tcw"]
     return site.gb != head.gb and len(code) == 2 and code[0] == code[1] != ""
+
+
+def _asked_at(site: BreakSite) -> tuple[str, int]:
+    """The line at which torch stopped: in a library, or where it is reported."""
+    inside = site.inside
+    return (inside.file, inside.line) if inside else (site.place.file, site.place.line)
 
 
 def _adds_nothing(site: BreakSite) -> bool:
@@ -386,7 +395,11 @@ def _break(
     if site.inside is not None:
         file = os.path.basename(site.inside.file)
         notes.append(f"torch reports it at {file}:{site.inside.line}")
-    notes += [f"also breaks {_where(other, site)}: {_break_title(other)}" for other in also]
+    notes += [
+        f"also breaks {_where(other, site)}: {_break_title(other)}"
+        for other in also
+        if site.inside is None or (other.place.file, other.place.line) != _asked_at(site)
+    ]
     every = (site, *also)
     compile_ids = [*(one.compile_ids for one in every), *(one.compile_ids for one in carried)]
     return Finding(

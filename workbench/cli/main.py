@@ -141,7 +141,7 @@ def _run(arguments: list[str]) -> int:
     except click.UsageError as error:
         _usage(error, arguments)
         _json_of_failure(arguments, "usage", "UsageError", error.format_message())
-        return codes.USAGE
+        return error.exit_code
     except click.ClickException as error:
         say(error.format_message())
         return error.exit_code

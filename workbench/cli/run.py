@@ -26,10 +26,15 @@ from compiler.output_file import safe_name
 from compiler.trace.bounded import size_of
 from workbench import program as programs
 from workbench.cli import codes
+from workbench.cli.files import existing_file
 from workbench.cli.output import say
 
-NOT_STARTED = 127
-"""As of a shell that finds no such command."""
+
+class NotStarted(click.UsageError):
+    """The program cannot be started."""
+
+    exit_code = 127
+    """As of a shell that finds no such command."""
 
 
 @click.command(
@@ -64,13 +69,14 @@ def command(folder: Path | None, size: int, quiet: bool, program: tuple[str, ...
         raise click.UsageError("name a program: tcw run train.py, tcw run -m package")
     if program[0].startswith("-") and program[0] != "-m":
         raise click.UsageError(f"no such option: {program[0]}. Options of PROGRAM come after it")
+    if program[0].endswith(".py"):
+        existing_file(Path(program[0]))
     folder = _made(folder or _free(_name(program)))
     try:
         code = programs.run(program, folder, size)
     except programs.NotStarted as error:
         _remove_if_empty(folder)
-        say(str(error))
-        return NOT_STARTED
+        raise NotStarted(str(error)) from error
     try:
         told = any(folder.iterdir()) if quiet else _told(folder)
     except OSError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from compiler.capture.advice.advised import Advised, as_advice
 from compiler.capture.advice.broken import Broken
@@ -10,17 +11,26 @@ from compiler.trace.records import Advice
 
 TYPE = "Data-dependent branching"
 GUARDED = "Could not guard on data-dependent expression"
-"""torch's message if the condition is a number that it captured as a symbol."""
+NUMBER = "SymNodeVariable"
+"""torch's message, or its context, if the condition is a number that it captured as a symbol."""
 GENERAL = as_advice(
     "Keep the decision in the graph: compute both sides and select with torch.where, or let "
     "torch.cond run one of them"
 )
 
+OF_NUMBER = Advice(
+    text="If both sides give one shape and dtype, let torch.cond decide: it takes a condition on a"
+    " number that torch captured, as an `if` cannot"
+)
+
 
 def advise(broken: Broken) -> Advised:
-    if not broken.type.startswith(TYPE) and GUARDED not in broken.explanation:
+    on_number = GUARDED in broken.explanation or NUMBER in broken.context
+    if not broken.type.startswith(TYPE) and not on_number:
         return ()
     statement = broken.statement
+    if on_number and not isinstance(statement, ast.While):
+        return _on_number(broken)
     if isinstance(statement, ast.While):
         return (
             "Run a fixed number of iterations and select with torch.where, or move the"
@@ -36,6 +46,31 @@ def advise(broken: Broken) -> Advised:
             return (*_logical(ternary.test), *GENERAL)
         return _select_in(statement, ternary)
     return GENERAL
+
+
+def _on_number(broken: Broken) -> Advised:
+    """torch.where takes no condition that is a number, but torch.cond does."""
+    statement = broken.statement
+    if not isinstance(statement, ast.If) or not _one_question(statement.test):
+        return OF_NUMBER
+    code = cond_on_number(statement, broken.tensors)
+    decides = Advice(text=OF_NUMBER.text, code=code)
+    held = f"torch._check({_number_truth(statement.test)})"
+    return decides, Advice(text="If the condition holds in every call, say so above it", code=held)
+
+
+def cond_on_number(statement: ast.If, tensors: Sequence[tuple[str, str]]) -> str:
+    """`torch.cond` in place of an `if` on a size or another number; "" if none is known to work."""
+    if not _one_question(statement.test):
+        return ""
+    return _cond_code(statement, _number_truth(statement.test), tensors)
+
+
+def _number_truth(test: ast.expr) -> str:
+    """The condition as a symbolic bool, which `not` would make Python's."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return f"torch.sym_not({_number_truth(test.operand)})"
+    return ast.unparse(test) if isinstance(test, ast.Compare) else f"{ast.unparse(test)} != 0"
 
 
 def _one_question(test: ast.expr) -> bool:
@@ -102,6 +137,12 @@ def _where(code: str) -> Advice:
 
 
 def _cond(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
+    code = _cond_code(statement, _truth(statement.test), broken.tensors)
+    text = "Or run only one side, inside the graph, if both give one shape and dtype"
+    return (Advice(text=text, code=code),) if code else ()
+
+
+def _cond_code(statement: ast.If, truth: str, tensors: Sequence[tuple[str, str]]) -> str:
     """`torch.cond` over the names that both sides read and that are known to be tensors."""
     then, otherwise = _assignment(statement.body), _assignment(statement.orelse)
     target, sides = "", []
@@ -113,21 +154,16 @@ def _cond(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
     else:
         first, second = _returned(statement.body), _returned(statement.orelse)
         if first is None or second is None:
-            return ()
+            return ""
         target, sides = "return ", [first, second]
-    known = {name for name, _ in broken.tensors}
+    known = {name for name, _ in tensors}
     names = sorted({name for side in sides for name in _names(side)} & known)
     if not names:
-        return ()
+        return ""
     arguments = ", ".join(names)
     bodies = ", ".join(f"lambda {arguments}: {ast.unparse(side)}" for side in sides)
     operands = f"({arguments},)" if len(names) == 1 else f"({arguments})"
-    return (
-        Advice(
-            text="Or run only one side, inside the graph, if both give one shape and dtype",
-            code=f"{target}torch.cond({_truth(statement.test)}, {bodies}, {operands})",
-        ),
-    )
+    return f"{target}torch.cond({truth}, {bodies}, {operands})"
 
 
 def _clamp_without_if(statement: ast.If, dtypes: dict[str, str]) -> str:

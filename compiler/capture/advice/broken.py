@@ -48,8 +48,15 @@ class Broken(Message):
         return parse(self.lines)
 
     @property
-    def rest(self) -> Iterator[ast.AST]:
-        """All nodes of the statements after this one in its block, as far as `lines` has them."""
+    def dedented(self) -> tuple[str, ...]:
+        """The lines, less the indent of the first."""
+        indent = _indent(self.lines[0]) if self.lines else 0
+        return tuple(one[indent:] if not one[:indent].strip() else one for one in self.lines)
+
+    @property
+    def following(self) -> Iterator[tuple[int, ast.stmt]]:
+        """The statements after this one in its block, as far as `lines` has them, each with its
+        first line, from 0."""
         lines = self.lines
         while statement := parse(lines):
             lines = lines[statement.end_lineno :]
@@ -58,7 +65,14 @@ class Broken(Message):
             if not lines or _indent(lines[0]) != _indent(self.lines[0]):
                 return
             following = parse(lines)
-            yield from ast.walk(following) if following is not None else ()
+            if following is not None:
+                yield len(self.lines) - len(lines), following
+
+    @property
+    def rest(self) -> Iterator[ast.AST]:
+        """All nodes of the statements after this one in its block."""
+        for _, statement in self.following:
+            yield from ast.walk(statement)
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""Tensors that become Python numbers, and results whose size depends on data."""
+"""Tensors that become Python numbers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import replace
 from compiler.capture.advice import branches
 from compiler.capture.advice.advised import Advised
 from compiler.capture.advice.broken import Broken, calls, parse
+from compiler.capture.advice.sizes import DYNAMIC_SHAPE, NUMBER
 from compiler.edits.kinds import MATH
 from compiler.trace.records import Advice
 
 ITEM = "Unsupported Tensor.item() call"
 TOLIST = "Tensor.tolist()"
-DYNAMIC_SHAPE = ("Dynamic shape operator", "Data dependent operator")
 
 _SCALARS = Advice(
     text="Or let torch capture the number as a symbol",
@@ -41,8 +41,8 @@ def advise(broken: Broken) -> Advised:
         return _number(broken)
     if broken.type.startswith(TOLIST):
         return _LIST
-    if broken.type.startswith(DYNAMIC_SHAPE):
-        return _dynamic_shape(broken)
+    if broken.type.startswith(DYNAMIC_SHAPE) and broken.context.startswith(NUMBER):
+        return _number(broken)
     return ()
 
 
@@ -93,16 +93,11 @@ def _with_tensor(broken: Broken) -> Broken:
     """The same statement with a condition on the tensor. Of several numbers, one is left: then
     nothing is known to work."""
     code = _stay_tensor(broken).code
-    lines = (code, *_dedented(broken.lines)[1:])
+    lines = (code, *broken.dedented[1:])
     statement = parse(lines) if code else None
     if statement is None or any(call in ast.unparse(statement) for call in COPIES):
         lines = ()
     return replace(broken, type=branches.TYPE, lines=lines)
-
-
-def _dedented(lines: Sequence[str]) -> list[str]:
-    indent = len(lines[0]) - len(lines[0].lstrip())
-    return [one[indent:] if not one[:indent].strip() else one for one in lines]
 
 
 _SIZES = ("range", "view", "reshape", "expand", "repeat", "new_zeros", "new_ones", "new_empty")
@@ -204,21 +199,3 @@ def _torch_math(broken: Broken, function: str) -> Advised:
         ),
         _SCALARS,
     )
-
-
-def _dynamic_shape(broken: Broken) -> Advised:
-    shapes = Advice(
-        text="Let torch capture operators whose output size depends on data",
-        code="torch._dynamo.config.capture_dynamic_output_shape_ops = True",
-    )
-    if broken.context.startswith("aten.nonzero") and broken.expression.endswith("]"):
-        return (
-            Advice(
-                text="If zeros (or another fill value) work as well, use torch.where with the mask:"
-                " indexing with a mask gives a tensor whose size depends on data"
-            ),
-            shapes,
-        )
-    if broken.context.startswith("aten._local_scalar_dense"):
-        return _number(broken)
-    return shapes

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compiler.capture.advice import branches, calls, numbers, numpy_calls, operators, output
+from compiler.capture.advice import (
+    branches,
+    calls,
+    numbers,
+    numpy_calls,
+    operators,
+    output,
+    sizes,
+)
 from compiler.capture.advice.advised import Advised, as_advice
 from compiler.capture.advice.broken import Broken
 from compiler.trace.records import Advice
@@ -18,6 +26,7 @@ FAMILIES: tuple[Callable[[Broken], Advised], ...] = (
     operators.advise,
     numpy_calls.advise,
     numbers.advise,
+    sizes.advise,
     output.advise,
     calls.advise,
 )

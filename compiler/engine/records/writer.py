@@ -92,11 +92,6 @@ class GraphRecords:
         """The id of a nest's kernel: `k4`."""
         return self._compiled.kernels[step].partition(" ")[0]
 
-    def refused(self, reason: str) -> None:
-        """The whole graph runs on ATen."""
-        if self.recorder is not None:
-            self.recorder.warn_once(f"graph {self._compiled.base} runs on ATen: {reason}")
-
     def left_to_aten(self, module: fx.GraphModule) -> None:
         """The graph's own Python runs: record each of its calls, as far as the recording goes.
 

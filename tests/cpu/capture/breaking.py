@@ -156,6 +156,32 @@ def nonzero(x):
     return torch.nonzero(y) + 1  # break: torch.nonzero(y)
 
 
+def branch_on_size(x):
+    y = x.relu()
+    found = torch.nonzero(y)  # break: torch.nonzero(y)
+    y = y + 1
+    if found.shape[0] > 2:
+        y = y * len(found)
+    return y + 1
+
+
+def branch_on_masked(x):
+    kept = x[x > 1]  # break: x[x > 1]
+    if not len(kept):
+        return x + 1
+    return x * kept.mean()
+
+
+def branch_on_capture(x):
+    """Breaks at the branch if torch captures the size."""
+    kept = x[x > 1]  # break: x[x > 1]
+    count = kept.numel()
+    if not count > 2:
+        return x + 1
+    else:
+        return x * 2
+
+
 def masked(x):
     y = x + 1
     return y[y > 0] * 2  # break: y[y > 0]
@@ -330,6 +356,9 @@ KINDS = [
     to_int,
     tolist,
     nonzero,
+    branch_on_size,
+    branch_on_masked,
+    branch_on_capture,
     masked,
     explicit,
     calls_disabled,

@@ -316,3 +316,66 @@ def test_a_conversion_is_left_out(line: str, expression: str, code: str, words: 
     first = advise(item)[0]
     assert first.code == code
     assert words in first.text
+
+
+SIZE = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        "if kept.numel() == 0:\n    return x\nreturn kept",
+        "y = x + 1 if len(kept) else x",
+        "rows = x[kept]\nif rows.size(0) > 3:\n    y = rows[:3]",
+        "n = kept.shape[0]\nfor i in y:\n    if n > i:\n        break",
+        "if kept.numel() and x.shape[0] > 3:\n    x = x * 2",
+    ],
+)
+def test_a_setting_alone_does_not_help_where_the_size_decides(further: str) -> None:
+    (advice,) = advise(_sized(further))
+    assert advice.code == ""
+    assert "let torch.cond decide" in advice.text
+
+
+@pytest.mark.parametrize(
+    "further",
+    [
+        "return kept",
+        "if x.sum() > 3:\n    x = x * 2",
+        "if kept.shape[1] == 2:\n    x = x * 2",
+        "total = kept.sum()\nif total.numel() == 1:\n    x = x * 2",
+        "kept = x\nif kept.numel() == 0:\n    x = x * 2",
+    ],
+)
+def test_a_size_that_decides_nothing_is_captured(further: str) -> None:
+    (advice,) = advise(_sized(further))
+    assert advice.code == SIZE
+
+
+def test_a_loop_to_a_size_is_moved_out() -> None:
+    (advice,) = advise(_sized("while kept.numel() > 3:\n    kept = kept[1:]"))
+    assert advice.text.startswith("Move the loop out")
+
+
+def test_a_condition_on_a_number_is_none_of_where() -> None:
+    """A captured size or item is no tensor."""
+    broken = Broken(
+        type="Consider annotating your code using torch._check*()",
+        explanation="Could not guard on data-dependent expression u0 > 3",
+        lines=("if not n:", "    y = y * 2"),
+        tensors=(("y", "float32"),),
+    )
+    assert [advice.code for advice in advise(broken)] == [
+        "y = torch.cond(torch.sym_not(n != 0), lambda y: y * 2, lambda y: y.clone(), (y,))",
+        "torch._check(torch.sym_not(n != 0))",
+    ]
+    (general,) = advise(replace(broken, lines=("y = y * 2 if n else y",)))
+    assert "torch.where" not in general.text
+
+
+def _sized(further: str) -> Broken:
+    line = "kept = torch.nonzero(x)"
+    return Broken(
+        type="Dynamic shape operator", context="aten.nonzero.default",
+        lines=(line, *further.splitlines()), column=7, end_column=len(line),
+    )  # fmt: skip

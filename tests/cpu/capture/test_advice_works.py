@@ -59,6 +59,8 @@ def advice(function: Any, index: int) -> tuple[int, str]:
         (breaking.item, 0, 1),
         (breaking.prints, 0, 1),
         (breaking.over_lines, 0, 4),
+        (breaking.branch_on_size, 0, 4),
+        (breaking.branch_on_capture, 0, 6),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)),
 )
@@ -66,7 +68,8 @@ def test_code_to_paste(function: Any, index: int, lines: int, tmp_path: Any) -> 
     line, code = advice(function, index)
     setting, _, rest = code.partition("\n") if "config." in code else ("", "", code)
     changed = pasted(function, line, lines, rest, tmp_path)
-    with config.patch(reorderable_logging_functions=set()):
+    before = {"reorderable_logging_functions": set(), "capture_dynamic_output_shape_ops": False}
+    with config.patch(before):
         exec(setting, dict(vars(breaking)))
         _compiles_whole_and_right(changed, function)
 
@@ -102,6 +105,22 @@ def test_settings(function: Any, index: int, setting: str) -> None:
         result = compiled(function, (INPUTS[0],))
     assert result.error is None
     assert result.recording.all(GraphBreak) == []
+
+
+def test_a_captured_size_decides_with_cond_or_is_checked(tmp_path: Any) -> None:
+    function = breaking.branch_on_capture
+    lines, first = inspect.getsourcelines(function)
+    line = first + next(i for i, one in enumerate(lines) if "if not" in one)
+    with config.patch(capture_dynamic_output_shape_ops=True):
+        (item,) = compiled(function, (INPUTS[0],)).recording.all(GraphBreak)
+        assert item.location.line == line
+        decides, checked = item.advice
+        changed = pasted(function, line, 4, decides.code, tmp_path)
+        _compiles_whole_and_right(changed, function)
+        changed = pasted(function, line, 0, checked.code, tmp_path)
+        result = compiled(changed, (INPUTS[0],), fullgraph=True)
+    assert result.error is None
+    torch.testing.assert_close(result.result, function(INPUTS[0]))
 
 
 @pytest.fixture

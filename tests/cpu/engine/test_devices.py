@@ -68,7 +68,7 @@ def test_a_graph_that_is_elsewhere_runs_as_it_is_and_the_recording_says_why(
     with record([]) as recorded, listening(recorded.recorder, Gate()):
         compile_graph(graph(*places), (), kind="inference", graph="0/0/inference")
     assert [warned.message for warned in recorded.all(Warned)] == [
-        f"graph 0/0/inference runs on ATen: {why}"
+        f"tcw cannot compile graph 0/0/inference, which runs on ATen: {why}"
     ]
 
 

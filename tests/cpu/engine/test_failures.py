@@ -9,11 +9,8 @@ import pytest
 import torch
 
 import compiler.engine.compile as stages
-from compiler.control.decisions import Gate
+import compiler.engine.failures as failures
 from compiler.engine.backend import backend
-from compiler.engine.recording import listening
-from compiler.trace.records import Warned
-from tests.cpu.recorded import record
 
 
 def broken(*_: Any, **__: Any) -> NoReturn:
@@ -33,18 +30,27 @@ def test_the_graph_runs_on_aten_and_a_warning_says_why(monkeypatch: pytest.Monke
     assert "0/0/inference" in message
 
 
-def test_a_higher_order_operation_is_named() -> None:
-    """Not the part of the graph that it runs, `true_graph_0`."""
+def test_what_leaves_a_graph_to_aten_is_said_with_its_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An operation, a result, or what an argument is for."""
 
-    def either(x):
-        return torch.cond(x.sum() > 0, lambda y: y.sin(), lambda y: y.cos(), (x,))
+    def program(x, s):
+        return x * s, torch.lerp(x, x * 2, s)
 
-    x = torch.ones(3)
-    with record([]) as recorded, listening(recorded.recorder, Gate()):
-        assert torch.equal(torch.compile(either, backend=backend)(x), either(x))
-    assert [warned.message for warned in recorded.all(Warned)] == [
-        "graph 0/0/inference runs on ATen: no lowering for the higher-order operation cond"
-    ]
+    monkeypatch.setattr(failures, "_said", set())
+    compiled = torch.compile(program, backend=backend)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for number in (1.5, 2.5):  # the second one becomes a symbol
+            x = torch.ones(4, requires_grad=True)
+            found = compiled(x * 1, number)
+            torch.testing.assert_close(found, program(x, number))
+            sum(one.sum() for one in found).backward()
+    said = [str(one.message) for one in caught if "tcw" in str(one.message)]
+    line = program.__code__.co_firstlineno + 1
+    assert said
+    assert all(one.endswith(f"(test_failures.py:{line})") for one in said), said
 
 
 def test_strict_raises(monkeypatch: pytest.MonkeyPatch) -> None:

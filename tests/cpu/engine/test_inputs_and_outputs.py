@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch._higher_order_ops.associative_scan import associative_scan
 
 from compiler.engine.backend import backend
@@ -199,3 +200,48 @@ def test_views_that_start_where_an_argument_says(
         for one, other in zip(found, wanted, strict=True):
             torch.testing.assert_close(one, other)
             assert one.storage_offset() == other.storage_offset()
+
+
+@pytest.mark.usefixtures("nothing_left_to_aten")
+@pytest.mark.parametrize("halved", [False, True])
+def test_an_integer_argument_may_be_negative(halved: bool) -> None:
+    """No size is, but numbers that a caller passes and what is computed of them are no sizes."""
+
+    def padded(x: Any, count: int) -> Any:
+        return F.pad(x, (count // 2 if halved else count, 2)) + 1
+
+    x = torch.arange(48.0).view(6, 8)
+    compiled = torch.compile(padded, backend=backend, dynamic=True)
+    for count in (-1, -4, 2, -3, 5):
+        assert torch.equal(compiled(x, count), padded(x, count))
+
+
+@pytest.mark.usefixtures("nothing_left_to_aten")
+def test_a_backward_gets_a_negative_number() -> None:
+    """What the gradient of a pad cuts off."""
+
+    def padded(x: Any) -> Any:
+        return F.pad(x, (1, 2, x.shape[0] // 2, 0))
+
+    compiled = torch.compile(padded, backend=backend, dynamic=True)
+    for rows in (4, 5, 9):
+        given, ours = (torch.ones(rows, 8, requires_grad=True) for _ in range(2))
+        weights = torch.arange((rows + rows // 2) * 11.0).view(-1, 11)
+        (padded(given) * weights).sum().backward()
+        (compiled(ours) * weights).sum().backward()
+        assert torch.equal(ours.grad, given.grad)
+
+
+@pytest.mark.usefixtures("nothing_left_to_aten")
+def test_a_gradient_of_a_slice_that_is_written_in_channels_last_memory() -> None:
+    def program(x: Any) -> Any:
+        x[:, 1].relu_()
+        return x * 2
+
+    compiled = torch.compile(program, backend=backend, dynamic=True)
+    images = torch.randn(4, 4, 6, 6).to(memory_format=torch.channels_last)
+    given, ours = (images.clone().requires_grad_() for _ in range(2))
+    torch.testing.assert_close(compiled(ours * 1), program(given * 1))
+    compiled(ours * 1).sum().backward()
+    program(given * 1).sum().backward()
+    torch.testing.assert_close(ours.grad, given.grad)

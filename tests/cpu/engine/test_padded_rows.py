@@ -81,6 +81,20 @@ def test_gradients_have_the_strides_of_eager() -> None:
     assert padded_rows(module, graph="0/0/backward", kind="backward", promised=1) == 0
 
 
+def test_what_a_branch_reads_keeps_its_strides() -> None:
+    """It was traced for them: a flat view needs them."""
+
+    def program(x: torch.Tensor) -> Any:
+        y = logits(x)
+        flat = torch.cond(x[0] > 0, lambda a: a.view(-1) * 2, lambda a: a.view(-1) * 3, (y,))
+        return y, flat
+
+    x = torch.randn(1 << 21).bfloat16() / 8
+    module = graph_of(program, x)
+    aligned_products(module, graph="0/0/inference")
+    assert padded_rows(module, graph="0/0/inference", kind="inference", promised=2) == 0
+
+
 def test_an_output_that_is_made_again_from_its_base_keeps_its_strides(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -431,3 +431,16 @@ def test_every_wrong_option_ends_with_where_the_help_is(
     for option in ("--nonsense", "--help=1"):
         assert main([verb, option]) == codes.USAGE
         assert capsys.readouterr().err.endswith(f"tcw: try 'tcw {verb} --help'\n")
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in ("check", "doctor")])
+def test_every_missing_file_is_named_with_where_the_help_is(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`check` takes targets, `doctor` nothing."""
+    monkeypatch.chdir(tmp_path)
+    for file, where in (("gone.py", ""), ("no/gone.py", ": no folder no")):
+        assert main([verb, file]) == codes.USAGE
+        said = f"tcw: {file} does not exist{where}\ntcw: try 'tcw {verb} --help'\n"
+        assert capsys.readouterr().err == said
+    assert list(tmp_path.iterdir()) == []

@@ -74,6 +74,7 @@ def test_a_module_and_a_command(tmp_path: Path) -> None:
     missing = run(tmp_path, "no-such-program")
     assert missing.returncode == 127
     assert "no-such-program is not a command" in missing.stderr
+    assert missing.stderr.endswith("tcw: try 'tcw run --help'\n")
     assert run(tmp_path, "--frobnicate", "x.py").returncode == 2
     assert run(tmp_path).returncode == 2
 

@@ -191,6 +191,23 @@ def test_breaks_of_different_kinds_with_one_fix_are_one_finding() -> None:
     assert len(summary([*traces.opening(), first, other, traces.end()]).findings) == 2
 
 
+def test_a_break_that_a_library_asks_for_is_one_finding() -> None:
+    """As an optimizer's step: in the user's graph, and when torch compiles the step by itself."""
+    asked = Location(file="/torch/optim/optimizer.py", line=79)
+    first = traces.graph_break(gb="GB0025", inside=asked)
+    second = traces.graph_break(gb="GB0025", location=asked, compile_id="1/0")
+    (finding,) = summary([*traces.opening(), first, second, traces.end()]).findings
+    assert finding.place is not None
+    assert finding.place.line == first.location.line
+    assert finding.compile_ids == ("0/0", "1/0")
+    assert finding.notes[-1] == "torch reports it at optimizer.py:79"
+    third = msgspec.structs.replace(first, location=traces.at(9))
+    (finding,) = summary([*traces.opening(), first, second, third, traces.end()]).findings
+    assert finding.notes[-1].startswith("also breaks at norm.py:9: ")
+    other = msgspec.structs.replace(second, location=Location(file=asked.file, line=80))
+    assert len(summary([*traces.opening(), first, other, traces.end()]).findings) == 2
+
+
 def test_a_break_before_all_operations_adds_no_graph() -> None:
     rest = Graph(id="1/0", kind="captured", compile_id="1/0", nodes=(), ops=2)
     records = [*traces.opening(), traces.graph_break(), traces.resumed("1/0"), rest, traces.end()]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from compiler.trace.records import AnyRecord, Graph, Kernel, KernelNests, NestTime, Node
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, LOWERED, Call, X, at, timed
+from tests.no_torch.stepping import attention, softmax
 from tests.no_torch.viewers.panes.profile_views import texts, view_of
 from viewers.panes import graph, kernel, kernels, profile_source, source
 
@@ -31,6 +33,18 @@ def test_the_times_beside_the_source(block: list[AnyRecord]) -> None:
     content = source.content(view, 60)
     assert content.right == (("Δ µs", "dim"),)
     assert content.rows[28].text.startswith("   29   +40.0 ")
+
+
+def test_a_line_stands_at_one_place_whatever_shows_it(block: list[AnyRecord]) -> None:
+    """The source while Dynamo is stepped through has the column of times, too."""
+    step = msgspec.structs.replace(softmax(attention()), location=at(21))
+    view = view_of([*block, step], step=step)
+    shown, stepped = (pane(view, 80) for pane in (source.content, source.stepped))
+    assert stepped.right[0][0].endswith("µs compiled")
+    rows = list(zip(texts(shown), texts(stepped), strict=True))
+    assert [(one, other) for one, other in rows if one != other] == [
+        (rows[20][0], rows[20][0].replace("21 ", "21▸", 1))
+    ]
 
 
 def test_the_time_of_a_kernel_stands_beside_its_last_node(block: list[AnyRecord]) -> None:

@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from compiler.trace.records import Source, Text
 from tests.block_trace import large_trace
 from tests.no_torch.viewers.panes.conftest import view_of
+from tests.no_torch.viewers.test_function_names import SOURCE, start
 from viewers.kit.spans import Line, width_of
 from viewers.panes import timeline
 from viewers.panes.view import View
@@ -35,6 +37,15 @@ def test_attempts_have_segments_and_one_name(block: View) -> None:
     assert len(words(above).split()) == 12
     assert words(below).count("0/0") == 1
     assert "0/0 forward" in words(below)
+
+
+def test_functions_are_named_as_elsewhere() -> None:
+    """Of two with one name, the class is shown; a resumed one has its line."""
+    first, second = start("0/0", 2), start("1/0", 7)
+    rest = start("2/0", 7, resumes_at=8)
+    records = [Text(hash="a", body=SOURCE), Source(file="/m.py", text="a"), first, second, rest]
+    _, below, _ = timeline.timeline(view_of(records), 100)
+    assert words(below).split() == ["0/0", "Norm.forward", "1/0", "Expert.forward", "2/0", "→8"]
 
 
 def test_past_and_ahead(block: View) -> None:
