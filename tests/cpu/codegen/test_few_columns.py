@@ -47,3 +47,13 @@ def test_the_last_columns_are_added_as_a_whole_vector() -> None:
     body = text(lambda x: x.sum(0), torch.rand(512, 234), comment="y = x.sum(0)")
     last = "load16(sum_sums + column) + load16(arg_row + column, count)"
     assert f"store(sum_sums + column, {last});" in body, body
+
+
+def test_rows_side_by_side_add_to_registers_of_their_own() -> None:
+    body = text(lambda x: x.sum(0), torch.randn(149796, 7), comment="y = x.sum(0)")
+    assert "row_step(row + 3, " in body
+    assert len(set(re.findall(r"row_step\(row[^,]*, (\w+)\)", body))) == 4
+    heavy = text(lambda x: x.erf().exp().sin().sum(0), torch.randn(149796, 7), comment="y = f(x)")
+    assert "row_step" not in heavy
+    wide = text(lambda x: x.sum(0), torch.randn(9999, 128), comment="y = x.sum(0)")
+    assert "row_step" not in wide

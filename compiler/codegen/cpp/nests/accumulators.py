@@ -59,6 +59,8 @@ class Accumulator:
     """Its registers are the vectors of its array, in order."""
     adds: bool = False
     """The array of `columns` already has sums, to which those of the registers are added."""
+    copies: list[list[str]] = field(default_factory=list)
+    """Of the registers of `columns`: rows side by side add to registers of their own."""
 
     def parameters(self, lanes: Lanes) -> list[str]:
         """Parameters of a step's function: the registers that it updates."""
@@ -376,15 +378,32 @@ class Accumulators:
         assert chain
         self.arrays.add(array, chain, scope)
 
+    def of_columns(self, holder: Scope) -> list[Accumulator]:
+        """Those whose registers are columns, reset in this scope."""
+        return [one for one in self._block if one.columns and one.holder is holder]
+
+    def copy(self, accumulator: Accumulator) -> list[str]:
+        """Declare the registers once more."""
+        assert accumulator.holder is not None
+        names = [self.values.names.new(name) for name in accumulator.names]
+        kind = self.vector.type(accumulator.dtype)
+        start = self.vector.identity(accumulator.op, accumulator.dtype)
+        declared = ", ".join(f"{name} = {start}" for name in names)
+        accumulator.holder.code.add(f"{kind} {declared};")
+        accumulator.copies.append(names)
+        return names
+
     def _store_columns(self, accumulator: Accumulator, scope: Scope) -> None:
         """Store registers in the array that they stand for, or add them to it."""
         assert accumulator.array
         base, lanes, dtype = accumulator.array.base, self.vector, accumulator.dtype
         start = self.values.pointer(base, accumulator.array.address, scope)
         for place, name in enumerate(accumulator.names):
-            at, value = f"{start} + {place * lanes.count}" if place else start, name
+            at = f"{start} + {place * lanes.count}" if place else start
+            parts = [name, *(copy[place] for copy in accumulator.copies)]
+            value = self._together(accumulator, parts, lanes)
             if accumulator.adds:
-                value = lanes.combine(accumulator.op, lanes.load(base.dtype, at), name, dtype)
+                value = lanes.combine(accumulator.op, lanes.load(base.dtype, at), value, dtype)
             scope.code.add(lanes.store(base.dtype, at, value))
 
     def _together(self, accumulator: Accumulator, parts: list[str], lanes: Lanes) -> str:

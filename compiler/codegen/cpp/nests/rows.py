@@ -30,6 +30,9 @@ from compiler.loops.sizes import Size, c_expression
 
 REGISTERS = 12
 """Maximum number of accumulators that a pass holds in registers at once."""
+ROWS, HEAVY = 4, 96
+"""Maximum number of rows that add to columns side by side, and weight of several rows or vectors
+that are taken in one step."""
 COLUMN_REGISTERS = 8
 """Maximum number of vectors that sums or scans of columns carry from one row to the next in
 registers; AVX2 has 16 of them."""
@@ -106,9 +109,10 @@ class Loops:
             units.block_head(holder.code)
             self.accumulators.close_level(unit)
             if run is holder:
-                holder.code.loop(units.loop("unit_begin", "unit_end"), unit.code)
+                self._rows_loop(holder, unit, units.name, "unit_begin", "unit_end", not opened)
             else:
-                run.code.loop(units.run_loop(), unit.code)
+                assert units.run
+                self._rows_loop(run, unit, *units.run, not opened)
                 self.accumulators.close_level(run)
                 holder.code.loop(units.runs_loop(), run.code)
             self.accumulators.close_level(holder)
@@ -128,6 +132,42 @@ class Loops:
         whole.extend(inner)
         whole.extend(self.scratch.foot)
         return whole
+
+    def _rows_loop(
+        self, block: Scope, unit: Scope, name: str, begin: str, end: str, alone: bool
+    ) -> None:
+        """The loop over units that add to the same sums. Cheap ones that add to few columns are
+        taken several at a time, each with registers of its own: one would wait for the last
+        addition to the same."""
+        sums = self.accumulators.of_columns(block)
+        own = [register for one in sums for register in one.names]
+        registers = len(own)
+        turns = ROWS if alone and registers else 1
+        weight = sum(
+            self.facts.expression_weight(effect.expression)
+            for walk in self.passes.walks
+            for effect in walk.effects
+        )
+        while turns > 1 and (turns * registers > COLUMN_REGISTERS or turns * weight > HEAVY):
+            turns //= 2
+        if turns == 1:
+            block.code.loop(f"for (long {name} = {begin}; {name} < {end}; {name}++)", unit.code)
+            return
+        parameters = [f"long {name}"]
+        for one in sums:
+            kind = self.vector.type(one.dtype)
+            parameters += (f"{kind}& {register}" for register in one.names)
+        calls, single = Code(), Code()
+        for turn in range(turns):
+            more = own if not turn else [r for one in sums for r in self.accumulators.copy(one)]
+            at = f"{name} + {turn}" if turn else name
+            calls.add(f"row_step({', '.join([at, *more])});")
+        single.add(f"row_step({', '.join([name, *own])});")
+        head = f"const auto row_step = [&]({', '.join(parameters)}) __attribute__((always_inline))"
+        block.code.enclose(head, unit.code, "};")
+        block.code.add(f"long {name} = {begin};")
+        block.code.loop(f"for (; {name} + {turns} <= {end}; {name} += {turns})", calls)
+        block.code.loop(f"for (; {name} < {end}; {name}++)", single)
 
     # Passes
 
@@ -332,7 +372,7 @@ class Loops:
         while registers and steps > 1 and steps * len(registers) > REGISTERS:
             steps //= 2
         weight = sum(self.facts.expression_weight(e.expression) for e in walk.effects)
-        while steps > 1 and weight * steps > 96:
+        while steps > 1 and weight * steps > HEAVY:
             steps //= 2
         size = self.units.lane_size()
         while steps > 1 and isinstance(size, int) and size < 2 * steps * self.schedule.lanes:

@@ -150,12 +150,6 @@ class Units:
         head.add(f"{self.name} += {end} - {begin};")
         return head
 
-    def run_loop(self) -> str:
-        """The loop over the units of a run; all else is the same in each."""
-        assert self.run
-        last, begin, end = self.run
-        return f"for (long {last} = {begin}; {last} < {end}; {last}++)"
-
     def runs_loop(self) -> str:
         """The loop over the runs of a block."""
         return f"for (long {self.name} = unit_begin; {self.name} < unit_end;)"
