@@ -17,7 +17,7 @@ from compiler.fusion.through import is_compute, map_leaves
 from compiler.fusion.weights import LANES, Weights
 from compiler.loops.expressions import Expression, Load
 from compiler.loops.graph import Call, Compute, Graph, Map, Node, Reduce, Store
-from compiler.loops.layouts import Layout, View, normalize, row_major, strides_over
+from compiler.loops.layouts import Layout, View, normalize, row_major, view_strides
 from compiler.loops.sizes import Size, product
 
 OFTEN = 8
@@ -151,5 +151,5 @@ def _lies_along(view: View, digits: tuple[Size, ...]) -> bool:
     """Whether a view reads the runs of a row one after the other."""
     if not view:
         return True
-    strides = strides_over(view[0], digits) if len(view) == 1 else None
+    strides = view_strides(view, digits)
     return strides is not None and strides[-1] == 1 and strides[-2] == digits[-1]

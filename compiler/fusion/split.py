@@ -22,9 +22,15 @@ from compiler.fusion.versions import Versions
 from compiler.fusion.weights import instructions
 from compiler.loops.expressions import Expression, Load, rewrite
 from compiler.loops.graph import Buffer, Call, Graph, Map, Node, Operand, Store
-from compiler.loops.layouts import Layout, View, compose_views, normalize, row_major
+from compiler.loops.layouts import (
+    View,
+    compose_views,
+    dense_order,
+    normalize,
+    permute,
+)
 from compiler.loops.printer.graphs import node_text
-from compiler.loops.sizes import Size, add, multiply, product
+from compiler.loops.sizes import Size, add, product
 from compiler.loops.through import leaf_through, through
 
 KIND = "split"
@@ -222,17 +228,5 @@ def inverse(view: View, size: Size) -> View | None:
     layout = normalize(view[0])
     if layout.offset != 0 or product(layout.shape) != size:
         return None
-    widths = row_major(layout.shape).strides
-    left = list(range(len(layout.shape)))
-    shape: list[Size] = []
-    strides: list[Size] = []
-    reach: Size = 1
-    while left:
-        found = next((d for d in left if layout.strides[d] == reach), None)
-        if found is None:
-            return None
-        left.remove(found)
-        shape.append(layout.shape[found])
-        strides.append(widths[found])
-        reach = multiply(reach, layout.shape[found])
-    return compose_views((), (Layout(tuple(reversed(shape)), tuple(reversed(strides))),))
+    order = dense_order(layout.shape, layout.strides)
+    return None if order is None else compose_views((), (permute(layout.shape, order),))

@@ -34,7 +34,7 @@ def place(
     """Fill `whole`, a view of a buffer, or add to it, in the buffer's memory order."""
     order = storage_order(builder.meta.shape, builder.meta.strides)
     if len(order) != len(whole.shape):
-        order = list(range(len(whole.shape)))
+        order = tuple(range(len(whole.shape)))
     value = source if isinstance(source, Tensor) else number(source, whole.dtype).expression
     builder.store(whole, value, order=order, mode=mode)
 

@@ -15,9 +15,9 @@ from typing import Any
 
 from compiler.loops.dtypes import FLOATS, INTEGERS, REDUCED, compute_dtype, limits
 from compiler.loops.graph import DRAWS, Call, Result
-from compiler.loops.layouts import row_major
+from compiler.loops.layouts import dense_order, row_major, same_strides
 from compiler.loops.sizes import product
-from compiler.lowering.builder import Builder, storage_order
+from compiler.lowering.builder import Builder
 from compiler.lowering.calls import tensor_in_memory
 from compiler.lowering.copies import rounded_to
 from compiler.lowering.elements import Element, formula_map
@@ -94,7 +94,7 @@ def refuse(builder: Builder, name: str, meta: Meta, parameters: tuple[Any, ...])
         raise NoLowering("a parameter that ATen refuses, or for which it draws otherwise")
     if 0 in meta.shape:
         raise NoLowering("no elements")
-    if not _dense(meta):
+    if dense_order(meta.shape, meta.strides) is None:
         raise NoLowering("memory with gaps")
 
 
@@ -118,23 +118,13 @@ def _valid(name: str, dtype: str, *parameters: float) -> bool:
     return abs(first) < far and least_scale and second < far
 
 
-def _dense(meta: Meta) -> bool:
-    return _in_order(meta, storage_order(meta.shape, meta.strides))
-
-
 def _row_major(meta: Meta) -> Meta:
     """The same shape in the memory order in which ATen draws numbers that it then moves."""
     return replace(meta, strides=row_major(meta.shape).strides)
 
 
-def _in_order(meta: Meta, order: Any) -> bool:
-    """Whether the dimensions in this order are row-major."""
-    shape = tuple(meta.shape[d] for d in order)
-    strides = row_major(shape).strides
-    return all(
-        size == 1 or meta.strides[d] == stride
-        for d, size, stride in zip(order, shape, strides, strict=True)
-    )
+def _is_row_major(meta: Meta) -> bool:
+    return same_strides(meta.shape, meta.strides, row_major(meta.shape).strides)
 
 
 def _only(keywords: dict[str, Any]) -> None:
@@ -170,7 +160,7 @@ def _worth(builder: Builder, name: str, meta: Meta, aten: float, loop: float = 0
     nanoseconds a number."""
     count = product(meta.shape)
     size = count if isinstance(count, int) else UNKNOWN
-    pairs = name == "normal" and (size < 16 or not _in_order(meta, range(len(meta.shape))))
+    pairs = name == "normal" and (size < 16 or not _is_row_major(meta))
     wide = f"{name} {'pairs' if pairs else meta.dtype}"
     theirs, ours = NANOSECONDS[wide if wide in NANOSECONDS else name]
     size = max(size, 1)
@@ -336,7 +326,7 @@ def rrelu(
     if not (builder.on_cpu and isinstance(lower, (int, float)) and isinstance(upper, (int, float))):
         raise NoLowering("a parameter that is not a number")
     every = [one for one in builder.metas if one is not None]
-    if 0 in meta.shape or not all(_in_order(one, range(len(one.shape))) for one in every):
+    if 0 in meta.shape or not all(map(_is_row_major, every)):
         raise NoLowering("memory that is not row-major")
     if meta.dtype not in FLOATS or not lower <= upper:
         raise NoLowering("slopes that are not floats, or none")

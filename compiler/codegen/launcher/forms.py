@@ -7,9 +7,11 @@ from collections.abc import Iterator
 from compiler.codegen.launcher.segment import TensorForm
 from compiler.loops.dtypes import BYTES
 from compiler.loops.graph import Call, Input, Operand, Result
+from compiler.loops.layouts import same_strides
 from compiler.loops.program import Program
 from compiler.loops.sizes import Size, multiply, product
-from compiler.memory.plan import InArena, New, Plan, TakesOver
+from compiler.memory.plan import InArena, New, Plan
+from compiler.memory.segments import home
 
 
 def operands(program: Program) -> Iterator[Operand]:
@@ -48,12 +50,12 @@ class Forms:
 
     def _inherit(self, value: str) -> None:
         """Memory that another value reuses is allocated in the form that the other value needs."""
-        home, memories = self.home(value), self.program.memories
+        owner, memories = self.home(value), self.program.memories
         form = self._forms.get(value)
-        if home == value or form is None or home in self._forms or home not in memories:
+        if owner == value or form is None or owner in self._forms or owner not in memories:
             return
-        if (memories[home].dtype, memories[home].size) == (form.dtype, form.elements):
-            self._forms[home] = form
+        if (memories[owner].dtype, memories[owner].size) == (form.dtype, form.elements):
+            self._forms[owner] = form
 
     def of(self, value: str) -> TensorForm:
         """The form of a value's tensor; flat if no reader needs a particular one."""
@@ -70,22 +72,12 @@ class Forms:
             operand.offset == 0
             and operand.dtype == form.dtype
             and operand.shape == form.sizes
-            and all(
-                one == other or size == 1
-                for size, one, other in zip(
-                    operand.shape, operand.strides, form.strides, strict=True
-                )
-            )
+            and same_strides(operand.shape, operand.strides, form.strides)
         )
 
     def home(self, value: str) -> str:
         """The value that owns the memory: the start of a chain of reuses, or the value itself."""
-        seen: set[str] = set()
-        while isinstance(placement := self.plan.placements.get(value), TakesOver):
-            assert value not in seen
-            seen.add(value)
-            value = placement.value
-        return value
+        return home(value, self.plan.placements)
 
     def is_new(self, value: str) -> bool:
         return isinstance(self.plan.placements.get(value), New)

@@ -20,7 +20,8 @@ from compiler.loops.dtypes import BYTES
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
 from compiler.loops.sizes import multiply
-from compiler.memory.plan import InArena, Plan, Segment, TakesOver
+from compiler.memory.plan import InArena, Plan, Segment
+from compiler.memory.segments import home
 
 WAVES = 8
 """Blocks for each processor from which on a kernel's own launch does not matter."""
@@ -225,19 +226,17 @@ class _Memory:
     def _meet(self, some: set[str], others: set[str]) -> bool:
         places = [self._place(name) for name in others]
         for name in some:
-            home, start, end = self._place(name)
+            block, start, end = self._place(name)
             for other, begin, stop in places:
-                if home == other and begin < end and start < stop:
+                if block == other and begin < end and start < stop:
                     return True
         return False
 
     def _place(self, name: str) -> tuple[str, float, float]:
         """The block of memory, and from which byte to which."""
         placements = self.plan.placements if self.plan is not None else {}
+        name = home(name, placements)
         placement = placements.get(name)
-        while isinstance(placement, TakesOver):
-            name = placement.value
-            placement = placements.get(name)
         if not isinstance(placement, InArena):
             return name, 0, 1
         memory = self.program.memories[name]
