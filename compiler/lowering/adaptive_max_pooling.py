@@ -14,6 +14,7 @@ from itertools import product
 
 from compiler.loops.dtypes import FLOATS, compute_dtype, limits
 from compiler.loops.expressions import Gather
+from compiler.loops.graph import ReduceOp
 from compiler.loops.layouts import compose_views, permute
 from compiler.lowering.builder import Builder, reading_order, storage_order
 from compiler.lowering.elements import Element, apply, minimum, number, position, where
@@ -132,7 +133,7 @@ def _reduced(
     tiled = builder.reshape(image, tuple(shape))
     compute = compute_dtype(image.dtype)
     greatest = reduce_formula(
-        builder, "max", same, (tiled,), dims, keepdim=True, compute=compute, dtype=image.dtype
+        builder, "max", same, (tiled,), dims, compute, keepdim=True, dtype=image.dtype
     )
     maxima = builder.copy(builder.reshape(greatest, meta.shape), meta)
     if not indexed:
@@ -149,21 +150,12 @@ def _reduced(
     ]
     place = _place(at, [size for size in image.shape[lead:] if isinstance(size, int)])
 
-    def best(op: str, chosen: Element, otherwise: int) -> Element:
+    def best(op: ReduceOp, chosen: Element, otherwise: int) -> Element:
         places = builder.map(
             where(chosen, place, number(otherwise, "int64")).expression,
             builder.contiguous(tiled.shape, "int64"),
         )
-        found = reduce_formula(
-            builder,
-            "min" if op == "min" else "max",
-            same,
-            (places,),
-            dims,
-            keepdim=False,
-            compute="int64",
-            dtype="int64",
-        )
+        found = reduce_formula(builder, op, same, (places,), dims, "int64")
         inner = storage_order(meta.shape, meta.strides)
         return Element(builder.load(builder.reshape(found, meta.shape), meta.shape, inner))
 

@@ -86,16 +86,7 @@ def _reduced(builder: Builder, image: Tensor, sizes: tuple[int, ...]) -> Tensor:
     high, wide = meta.shape[lead:]
     tiled = builder.reshape(image, (*image.shape[:lead], high, sizes[0], wide, sizes[1]))
     compute = compute_dtype(meta.dtype)
-    total = reduce_formula(
-        builder,
-        "sum",
-        same,
-        (tiled,),
-        (lead + 1, lead + 3),
-        keepdim=False,
-        compute=compute,
-        dtype=compute,
-    )
+    total = reduce_formula(builder, "sum", same, (tiled,), (lead + 1, lead + 3), compute)
     return builder.pointwise(
         [total], lambda x: (Element(x) / sizes[0] / sizes[1]).expression, compute=compute
     )
