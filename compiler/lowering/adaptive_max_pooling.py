@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 from itertools import product
 
 from compiler.loops.dtypes import FLOATS, compute_dtype, limits
@@ -24,25 +23,11 @@ from compiler.lowering.reduction import reduce_formula, same
 from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
-from compiler.lowering.windows import MOST, tiles
+from compiler.lowering.windows import MOST, flat, tiles
 
 SHORT = 16
 """Elements of a row in which a search for the maximum does not fill a vector: ATen takes 1.0 ns for
 each of a tile of 14 x 14, the loops 1.9; of 28 x 28, 0.7 and 0.5 (Zen 4, float32)."""
-
-
-@lowers("adaptive_max_pool2d")
-def adaptive_max_pool2d(
-    builder: Builder, image: Tensor, size: Sequence[int]
-) -> tuple[Tensor, Tensor | None]:
-    return _pooled(builder, image, 2)
-
-
-@lowers("adaptive_max_pool3d")
-def adaptive_max_pool3d(
-    builder: Builder, volume: Tensor, size: Sequence[int]
-) -> tuple[Tensor, Tensor | None]:
-    return _pooled(builder, volume, 3)
 
 
 @estimates("adaptive_max_pool2d", "adaptive_max_pool3d")
@@ -65,13 +50,16 @@ def worth(builder: Builder, image: Tensor, size: Sequence[int]) -> Worth | None:
     return Worth(loops, 0.4 + 0.2 * elements, why)
 
 
-def _pooled(builder: Builder, image: Tensor, rank: int) -> tuple[Tensor, Tensor | None]:
-    shape = builder.meta.shape
+@lowers("adaptive_max_pool2d", "adaptive_max_pool3d")
+def adaptive_max_pool(
+    builder: Builder, image: Tensor, size: Sequence[int]
+) -> tuple[Tensor, Tensor | None]:
+    shape, rank = builder.meta.shape, len(size)
     if several_sizes(image.shape, shape, rank):
         return _of_several_sizes(builder, image, rank)
     sizes = tiles(image.shape, shape, rank)
     if math.prod(sizes) <= MOST:
-        return max_pooled(builder, image, rank, sizes)
+        return max_pooled(rank, builder, image, sizes)
     return _reduced(builder, image, sizes)
 
 
@@ -102,18 +90,11 @@ def _of_several_sizes(builder: Builder, image: Tensor, rank: int) -> tuple[Tenso
         terms = tuple(memory.term(dim, at.expression) for at, dim in zip(chosen, dims, strict=True))
         read = Gather(memory.value, view, terms, memory.dtype)
         seen.append(Element(read).to(compute_dtype(memory.dtype)))
-        places.append(_place(chosen, [window.size for window in windows]))
+        places.append(flat(chosen, [window.size for window in windows]))
     maxima = maxima_of(builder, seen, image.dtype)
-    if 1 in builder.unread or builder.metas[1] is None:
+    if 1 in builder.unread:
         return maxima, None
     return maxima, indices_of(builder, seen, places, maxima, seen[0].dtype)
-
-
-def _place(at: Sequence[Element], sizes: Sequence[int]) -> Element:
-    """The flat index in a plane of these sizes."""
-    return reduce(
-        lambda total, one: total * one[1] + one[0], zip(at[1:], sizes[1:], strict=True), at[0]
-    )
 
 
 def _reduced(
@@ -122,7 +103,7 @@ def _reduced(
     """Large windows that tile an image: a reduction over a dimension for each of the image's."""
     meta, rank = like(builder, image.dtype), len(sizes)
     lead = len(image.shape) - rank
-    indexed = 1 not in builder.unread and builder.metas[1] is not None
+    indexed = 1 not in builder.unread
     innermost = reading_order(image)[-1] - lead
     if indexed and innermost >= 0 and 1 < sizes[innermost] < SHORT:
         raise NoLowering(f"indices in rows of {sizes[innermost]} elements")
@@ -148,7 +129,7 @@ def _reduced(
         + position(tiled.shape, lead + 2 * d + 1, order)
         for d, size in enumerate(sizes)
     ]
-    place = _place(at, [size for size in image.shape[lead:] if isinstance(size, int)])
+    place = flat(at, image.shape[lead:])
 
     def best(op: ReduceOp, chosen: Element, otherwise: int) -> Element:
         places = builder.map(

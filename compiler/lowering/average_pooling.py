@@ -7,9 +7,9 @@ as zero. Source: aten/src/ATen/native/cpu/AvgPoolKernel.cpp.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from math import prod
-from typing import Any
+from operator import add
 
 from compiler.loops.dtypes import FLOATS, compute_dtype
 from compiler.loops.layouts import Layout, Shape, row_major
@@ -27,25 +27,10 @@ from compiler.lowering.views import piece
 from compiler.lowering.windows import MOST, Windows, each, tiles
 
 
-@lowers("avg_pool1d")
-def avg_pool1d(builder: Builder, tensor: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
-    return _avg_pool(builder, tensor, 1, *arguments, **keywords)
-
-
-@lowers("avg_pool2d")
-def avg_pool2d(builder: Builder, image: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
-    return _avg_pool(builder, image, 2, *arguments, **keywords)
-
-
-@lowers("avg_pool3d")
-def avg_pool3d(builder: Builder, volume: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
-    return _avg_pool(builder, volume, 3, *arguments, **keywords)
-
-
 def _avg_pool(
+    rank: int,
     builder: Builder,
     tensor: Tensor,
-    rank: int,
     kernel: Sequence[int],
     stride: Sequence[int] = (),
     padding: Sequence[int] = (0,),
@@ -58,9 +43,13 @@ def _avg_pool(
     divisor: Element | int = divisor_override or windows.elements
     if not (divisor_override or windows.inside() or (count_include_pad and not ceil_mode)):
         divisor = windows.counted(padded=count_include_pad).to(windows.compute)
-    total = reduce(lambda one, other: one + other, windows.seen(0))
     divide = "div" if dtype in FLOATS else "trunc_divide"
-    return builder.map(apply(divide, total, divisor).to(dtype).expression)
+    mean = apply(divide, reduce(add, windows.seen(0)), divisor)
+    return builder.map(mean.to(dtype).expression)
+
+
+for _rank in (1, 2, 3):
+    lowers(f"avg_pool{_rank}d")(partial(_avg_pool, _rank))
 
 
 @lowers("_adaptive_avg_pool2d")
@@ -75,8 +64,7 @@ def adaptive_avg_pool2d(builder: Builder, image: Tensor, size: Sequence[Size]) -
     if prod(sizes) > MOST:
         return _reduced(builder, image, sizes)
     windows = Windows(builder, image, 2, sizes)
-    total = reduce(lambda one, other: one + other, windows.seen(0))
-    mean = total / sizes[0] / sizes[1]
+    mean = reduce(add, windows.seen(0)) / sizes[0] / sizes[1]
     return builder.map(mean.to(meta.dtype).expression)
 
 
@@ -124,24 +112,11 @@ def _summed(
     return builder.map(total.to(dtype).expression, Meta(shape, strides, dtype))
 
 
-@lowers("avg_pool2d_backward")
-def avg_pool2d_backward(
-    builder: Builder, grad: Tensor, image: Tensor, *arguments: Any, **keywords: Any
-) -> Tensor:
-    return _avg_pool_backward(builder, grad, 2, *arguments, **keywords)
-
-
-@lowers("avg_pool3d_backward")
-def avg_pool3d_backward(
-    builder: Builder, grad: Tensor, volume: Tensor, *arguments: Any, **keywords: Any
-) -> Tensor:
-    return _avg_pool_backward(builder, grad, 3, *arguments, **keywords)
-
-
 def _avg_pool_backward(
+    rank: int,
     builder: Builder,
     grad: Tensor,
-    rank: int,
+    image: Tensor,
     kernel: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[int],
@@ -166,6 +141,10 @@ def _avg_pool_backward(
     ]
     total = overlapping(builder, grad, sides) / divisor
     return builder.map(total.to(builder.meta.dtype).expression)
+
+
+for _rank in (2, 3):
+    lowers(f"avg_pool{_rank}d_backward")(partial(_avg_pool_backward, _rank))
 
 
 @lowers("_adaptive_avg_pool2d_backward")

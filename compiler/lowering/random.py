@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from compiler.loops.dtypes import FLOATS, INTEGERS, REDUCED, compute_dtype, limits
+from compiler.loops.dtypes import FLOATS, INTEGERS, REDUCED, compute_dtype, limits, rounded
 from compiler.loops.graph import DRAWS, Call, Result
 from compiler.loops.layouts import dense_order, row_major, same_strides
 from compiler.loops.sizes import product
@@ -21,7 +21,6 @@ from compiler.lowering.builder import Builder
 from compiler.lowering.calls import tensor_in_memory
 from compiler.lowering.copies import rounded_to
 from compiler.lowering.elements import Element, formula_map
-from compiler.lowering.promotion import rounded
 from compiler.lowering.registry import Lowered, NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -278,7 +277,7 @@ def normal_of_each(builder: Builder, mean: Any, std: Tensor, **keywords: Any) ->
         raise NoLowering("means and deviations of several dtypes")
     if not isinstance(mean, (Tensor, bool, int, float)):
         raise NoLowering("a parameter that is not a number")
-    if not isinstance(mean, Tensor):
+    if not isinstance(mean, Tensor) and meta.dtype in REDUCED:
         mean = rounded(float(mean), meta.dtype)
     numbers = _for_each(builder, "deviations", std, _row_major(meta))
 

@@ -7,12 +7,15 @@ which fusion sees through; otherwise a read that has a given number beyond the b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import product
 from math import prod
+from operator import mul
 
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Expression, Gather, Iota
 from compiler.loops.layouts import Layout, Shape, compose_views, permute, slice_dimension
+from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.elements import (
     Element,
@@ -93,33 +96,25 @@ class Windows:
         the tensor if it lies before it. Row by row, for a domain with its dimensions in `order`."""
         found = []
         for step in product(*(range(size) for size in self.kernel)):
-            total: Element | None = None
+            places = []
             for d, dim in enumerate(self.dims):
                 at = position(self.shape, dim, order) * self.stride[d]
                 at = at + (step[d] * self.dilation[d] - self.padding[d])
-                if self.padding[d]:
-                    at = maximum(at, 0)
-                size = self.tensor.shape[dim]
-                extent = size_element(size)
-                total = at if total is None else total * extent + at
-            assert total is not None
-            found.append(total)
+                places.append(maximum(at, 0) if self.padding[d] else at)
+            found.append(flat(places, self.tensor.shape[self.dims[0] :]))
         return found
 
     def counted(self, *, padded: bool) -> Element:
         """The number of elements of each window that lie in the tensor, or in its padding too."""
-        total: Element | None = None
+        sides = []
         for d, dim in enumerate(self.dims):
-            size = self.tensor.shape[dim]
-            end = size_element(size)
+            end = size_element(self.tensor.shape[dim])
             start = position(self.shape, dim, self.order) * self.stride[d] - self.padding[d]
             if padded:
-                side = minimum(start + self.kernel[d], end + self.padding[d]) - start
+                sides.append(minimum(start + self.kernel[d], end + self.padding[d]) - start)
             else:
-                side = minimum(start + self.kernel[d], end) - maximum(start, 0)
-            total = side if total is None else total * side
-        assert total is not None
-        return total
+                sides.append(minimum(start + self.kernel[d], end) - maximum(start, 0))
+        return reduce(mul, sides)
 
     def _view(self, step: Sequence[int]) -> Element:
         seen = self.tensor
@@ -135,6 +130,14 @@ class Windows:
         start = step * self.dilation[d] - self.padding[d]
         shape: Shape = tuple(self.shape[o] for o in self.order)
         return Iota((Layout(shape, strides, start),))
+
+
+def flat(at: Sequence[Element], sizes: Sequence[Size]) -> Element:
+    """The row-major index of a position in dimensions of these sizes."""
+    total = at[0]
+    for one, size in zip(at[1:], sizes[1:], strict=True):
+        total = total * size_element(size) + one
+    return total
 
 
 def each(numbers: Sequence[int], rank: int) -> tuple[int, ...]:
