@@ -12,12 +12,10 @@ from collections.abc import Sequence
 from itertools import product
 
 from compiler.loops.dtypes import FLOATS, compute_dtype, limits
-from compiler.loops.expressions import Gather
 from compiler.loops.graph import ReduceOp
-from compiler.loops.layouts import compose_views, permute
 from compiler.lowering.builder import Builder, reading_order, storage_order
 from compiler.lowering.elements import Element, apply, minimum, number, position, where
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.indexing import read_at
 from compiler.lowering.pooling import VECTOR, indices_of, like, max_pooled, maxima_of
 from compiler.lowering.reduction import reduce_formula, same
 from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
@@ -71,9 +69,7 @@ def _of_several_sizes(builder: Builder, image: Tensor, rank: int) -> tuple[Tenso
     windows = [Uneven(image.shape[dim], shape[dim]) for dim in dims]
     if math.prod(each.most for each in windows) > MOST:
         raise NoLowering(f"windows of {math.prod(each.most for each in windows)} elements")
-    memory = strided(builder, image)
-    still = {d: d for d in range(dims[0])}
-    view = compose_views((base(memory, shape, still),), (permute(shape, order),))
+    memory = builder.in_memory(image)
     along = []
     for window, dim in zip(windows, dims, strict=True):
         at = position(shape, dim, order)
@@ -87,9 +83,8 @@ def _of_several_sizes(builder: Builder, image: Tensor, rank: int) -> tuple[Tenso
         )
     seen, places = [], []
     for chosen in product(*along):
-        terms = tuple(memory.term(dim, at.expression) for at, dim in zip(chosen, dims, strict=True))
-        read = Gather(memory.value, view, terms, memory.dtype)
-        seen.append(Element(read).to(compute_dtype(memory.dtype)))
+        read = read_at(memory, shape, order, dict(zip(dims, chosen, strict=True)))
+        seen.append(read.to(compute_dtype(memory.dtype)))
         places.append(flat(chosen, [window.size for window in windows]))
     maxima = maxima_of(builder, seen, image.dtype)
     if 1 in builder.unread:

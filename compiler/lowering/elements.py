@@ -275,7 +275,10 @@ def elementwise(
     return register
 
 
-def position(shape: Shape, dim: int, order: Sequence[int]) -> Element:
-    """The index along one dimension of `shape`, for a domain with its dimensions in this order."""
-    strides = tuple(1 if d == dim else 0 for d in order)
-    return Element(Iota((Layout(tuple(shape[d] for d in order), strides),)))
+def position(
+    shape: Shape, dim: int, order: Sequence[int], *, step: int = 1, start: int = 0
+) -> Element:
+    """The index along one dimension of `shape`, for a domain with its dimensions in this order:
+    a line through it, if it has a step or a start."""
+    strides = tuple(step if d == dim else 0 for d in order)
+    return Element(Iota((Layout(tuple(shape[d] for d in order), strides, start),)))

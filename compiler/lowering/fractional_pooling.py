@@ -16,7 +16,7 @@ from compiler.loops.layouts import Layout, compose_views, permute
 from compiler.loops.sizes import add, multiply
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.elements import Element, position, where
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.indexing import base
 from compiler.lowering.pooling import indices_of, maxima_of
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
@@ -50,7 +50,7 @@ class _Windows:
         self, builder: Builder, image: Tensor, kernel: Sequence[int], samples: Tensor
     ) -> None:
         self.builder = builder
-        self.memory = strided(builder, image)
+        self.memory = builder.in_memory(image)
         self.shape = builder.meta.shape
         self.order = storage_order(self.shape, builder.meta.strides)
         self.first = len(self.shape) - len(kernel)

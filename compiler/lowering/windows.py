@@ -13,8 +13,7 @@ from math import prod
 from operator import mul
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Expression, Gather, Iota
-from compiler.loops.layouts import Layout, Shape, compose_views, permute, slice_dimension
+from compiler.loops.layouts import Shape, slice_dimension
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.elements import (
@@ -24,7 +23,7 @@ from compiler.lowering.elements import (
     position,
     size_element,
 )
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.indexing import read_at
 from compiler.lowering.registry import NoLowering
 from compiler.lowering.tensors import Tensor
 
@@ -79,16 +78,17 @@ class Windows:
         steps = list(product(*(range(size) for size in self.kernel)))
         if self.inside():
             return [self._view(step) for step in steps]
-        memory = strided(self.builder, self.tensor)
-        still = {d: d for d in range(self.dims[0])}
-        view = compose_views((base(memory, self.shape, still),), (permute(self.shape, self.order),))
+        memory = self.builder.in_memory(self.tensor)
         found = []
         for step in steps:
-            terms = tuple(
-                memory.term(dim, self._index(d, step[d])) for d, dim in enumerate(self.dims)
-            )
-            read = Gather(memory.value, view, terms, memory.dtype, otherwise)
-            found.append(Element(read).to(self.compute))
+            indices = {}
+            for d, dim in enumerate(self.dims):
+                start = step[d] * self.dilation[d] - self.padding[d]
+                indices[dim] = position(
+                    self.shape, dim, self.order, step=self.stride[d], start=start
+                )
+            read = read_at(memory, self.shape, self.order, indices, otherwise)
+            found.append(read.to(self.compute))
         return found
 
     def places(self, order: Sequence[int]) -> list[Element]:
@@ -123,13 +123,6 @@ class Windows:
             layout = slice_dimension(seen.shape, dim, start, self.shape[dim], self.stride[d])
             seen = self.builder.view(seen, layout, layout.shape)
         return Element(self.builder.load(seen, self.shape, self.order)).to(self.compute)
-
-    def _index(self, d: int, step: int) -> Expression:
-        """The index of a window's element along a dimension."""
-        strides = tuple(self.stride[d] if o == self.dims[d] else 0 for o in self.order)
-        start = step * self.dilation[d] - self.padding[d]
-        shape: Shape = tuple(self.shape[o] for o in self.order)
-        return Iota((Layout(shape, strides, start),))
 
 
 def flat(at: Sequence[Element], sizes: Sequence[Size]) -> Element:
