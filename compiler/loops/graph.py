@@ -30,6 +30,8 @@ ReduceOp = Literal[
 """`exp_sum` is the sum of exp(x - max x), `deviations` that of (x - mean x)^2, in one pass over
 x; code generation replaces two reductions with one if a single pass is cheaper. `max` and `min`
 propagate NaN; `argmax` and `argmin` return the first matching index, or that of the first NaN."""
+ARG: dict[str, ReduceOp] = {"argmax": "max", "argmin": "min"}
+"""Reductions that find where an element is -> the one that finds the element."""
 ScanOp = Literal["sum", "prod", "max", "min"]
 StoreMode = Literal["set", "add", "mul", "maximum", "minimum"]
 """What a store does with the element that is there: replace it, or combine it by this operator."""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.graph import Reduce, ReduceOp
+from compiler.loops.graph import ARG, Reduce, ReduceOp
 from compiler.loops.sizes import Size, product
 from compiler.lowering.builder import Builder, reading_order
 from compiler.lowering.elements import Element, formula_map, size_element
@@ -84,7 +84,7 @@ def _nothing_reduced(
 ) -> Tensor:
     """A reduction over no dimensions: a map of the formula."""
     meta = builder.contiguous(operands[0].shape, dtype)
-    if op in ("argmax", "argmin"):
+    if op in ARG:
         return formula_map(builder, lambda: 0, (), meta=meta, name=name)
     return formula_map(builder, formula, operands, compute=compute, meta=meta, name=name)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 
 from compiler.codegen.nests.index_range import in_range
 from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
@@ -42,9 +43,17 @@ GUESS = 256
 """Assumed value of a symbolic size if a choice needs a number."""
 
 
+Value = Let | Reduction | ScanAlong
+
+
 def estimate(size: Size) -> int:
     """The size, or `GUESS` if it is symbolic."""
     return size if isinstance(size, int) else GUESS
+
+
+def overwrites(write: Write, shared: frozenset[str]) -> set[str]:
+    """Buffers whose content a write may change. `shared` buffers may occupy the same memory."""
+    return {write.buffer} | (shared if write.buffer in shared else set())
 
 
 class Facts:
@@ -52,7 +61,7 @@ class Facts:
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
-        self.named: dict[str, Let | Reduction | ScanAlong] = {
+        self.named: dict[str, Value] = {
             statement.name: statement
             for statement in nest.statements
             if not isinstance(statement, Write)
@@ -134,6 +143,21 @@ class Facts:
             names = tuple(p.name for p in expressions(statement) if isinstance(p, Local))
             known = self._locals[id(statement)] = (statement, names)
         return known[1]
+
+    def behind(
+        self, statements: Iterable[Statement], follow: Callable[[Value], bool]
+    ) -> list[Value]:
+        """The values that these statements depend on, directly or through others, as far as
+        `follow` is true."""
+        found: dict[str, Value] = {}
+        pending = list(statements)
+        while pending:
+            for name in self.locals_in(pending.pop()):
+                other = self.named[name]
+                if name not in found and follow(other):
+                    found[name] = other
+                    pending.append(other)
+        return list(found.values())
 
     def weight(self, name: str) -> int:
         """The cost of computing a value from memory and reductions, in simple instructions."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.codegen.nests.facts import Facts
@@ -16,12 +16,12 @@ from compiler.codegen.triton.indices import FAR, Dimension
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.parts import Part
 from compiler.codegen.triton.passes import Passes
-from compiler.codegen.triton.split import ARG
 from compiler.codegen.triton.tiles import Tile
 from compiler.codegen.triton.values import Values
 from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Local
+from compiler.loops.graph import ARG
 from compiler.loops.nest import (
     Reduction,
     ScanAlong,
@@ -119,8 +119,8 @@ class Writer:
             self.names.exactly(symbol)
         self.divisible = tuple(symbol for symbol in self.symbols if symbol in limits.divisible)
         self.bases = {buffer: self.names.new(buffer) for buffer in self.buffers}
-        self.x = Dimension("x", tile.x, self._size(tile.x), tile.x_block)
-        self.r = Dimension("r", tile.r, self._size(tile.r), tile.r_block)
+        self.x = Dimension("x", tile.x, self.nest.size(tile.x), tile.x_block)
+        self.r = Dimension("r", tile.r, self.nest.size(tile.r), tile.r_block)
         self.flat = not tile.r_block
         self.far = self._is_far()
         self.values = Values(self)
@@ -181,9 +181,6 @@ class Writer:
                 text = f"{text}  # {printable(comment)[:160]}"
             found.append((text, origins))
         return found
-
-    def _size(self, axes: Sequence[int]) -> Size:
-        return product(self.nest.axes[axis].size for axis in axes)
 
     def _is_far(self) -> bool:
         """Whether an index may need more than 32 bits."""

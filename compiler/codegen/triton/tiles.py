@@ -16,7 +16,6 @@ from compiler.codegen.triton.parts import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read, ReadIndexed
 from compiler.loops.nest import Nest, Reduction, ScanAlong, Write, expressions, reads_in
-from compiler.loops.sizes import Size, product
 
 WARP = 32
 VECTOR = 16
@@ -76,13 +75,13 @@ def choose(part: Part, limits: Limits, streams: bool = False) -> Tile:
     nest = part.nest
     kept = tuple(i for i, axis in enumerate(nest.axes) if not axis.reduced)
     row = tuple(i for i, axis in enumerate(nest.axes) if axis.reduced)
-    rows = limits.number(_size(nest, kept))
+    rows = limits.number(nest.size(kept))
     if row:
         return _of_rows(part, limits, kept, row, rows, streams)
     second = _second(nest, kept)
     if second is not None and limits.number(nest.axes[second].size) >= 16:
         first = tuple(axis for axis in kept if axis != second)
-        across = limits.number(_size(nest, first)), limits.number(nest.axes[second].size)
+        across = limits.number(nest.size(first)), limits.number(nest.axes[second].size)
         wide = narrowest(nest) < 4 and across[0] * across[1] >= 4 * limits.processors << 14
         return Tile(first, (second,), 128, 128, 16) if wide else Tile(first, (second,), 64, 64, 8)
     width = VECTOR // narrowest(nest)
@@ -101,7 +100,7 @@ def _of_rows(
     streams: bool,
 ) -> Tile:
     nest = part.nest
-    size = _size(nest, row)
+    size = nest.size(row)
     length = limits.number(size)
     narrow = narrowest(nest) < 4
     across = bool(kept) and max(kept) > max(row)
@@ -153,7 +152,7 @@ def _whole_rows(
     across: bool,
 ) -> Tile:
     """A program holds its rows in registers."""
-    block = power_of_two(limits.number(_size(part.nest, row)))
+    block = power_of_two(limits.number(part.nest.size(row)))
     scans = any(isinstance(s, ScanAlong) for s in part.nest.statements)
     if scans and block >= SCANNED:
         return Tile(kept, row, 1, block, 4 if block <= 4 * SCANNED else 16)
@@ -246,10 +245,6 @@ def _with_few_idle(length: int, most: int) -> int:
 def power_of_two(number: int) -> int:
     """The least power of two that is at least `number`."""
     return 1 << max(number - 1, 0).bit_length()
-
-
-def _size(nest: Nest, axes: tuple[int, ...]) -> Size:
-    return product(nest.axes[axis].size for axis in axes)
 
 
 def narrowest(nest: Nest) -> int:

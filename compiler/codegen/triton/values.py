@@ -11,7 +11,6 @@ from compiler.codegen.nests.values import NestValues
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
 from compiler.codegen.triton.indices import Dimension
-from compiler.codegen.triton.split import ARG
 from compiler.codegen.triton.tiles import VECTOR, narrowest
 from compiler.codegen.triton.vocabulary import (
     TYPES,
@@ -35,8 +34,8 @@ from compiler.loops.expressions import (
     SizeOf,
     walk,
 )
+from compiler.loops.graph import ARG
 from compiler.loops.nest import Reduction, ScanAlong, Write
-from compiler.loops.sizes import product
 
 if TYPE_CHECKING:
     from compiler.codegen.triton.kernel import Writer
@@ -287,7 +286,7 @@ class Values(NestValues[Scope]):
         writer = self.writer
         if not self.before or not set(write.axes) & set(writer.tile.r):
             return ""
-        size = product(writer.nest.axes[axis].size for axis in write.axes)
+        size = writer.nest.size(write.axes)
         large = writer.limits.number(size) * BYTES[write.dtype] > writer.limits.l2_bytes
         return ', eviction_policy="evict_first"' if large else ""
 

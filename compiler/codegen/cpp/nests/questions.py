@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.nests.facts import Facts
+from compiler.loops.graph import ARG
 from compiler.loops.nest import Reduction, ScanAlong, Statement, Write
 from compiler.loops.printer.words import axis_name
 from compiler.loops.sizes import Size
@@ -235,7 +236,7 @@ def steps(
     for effect in effects:
         if isinstance(effect, ScanAlong) and effect.axis == lane:
             illegal = f"{effect.name} carries a value from each vector to the next"
-        elif isinstance(effect, Reduction) and effect.op in ("argmax", "argmin"):
+        elif isinstance(effect, Reduction) and effect.op in ARG:
             illegal = f"{effect.name} keeps the first of equal elements"
     if not effects:
         return default
