@@ -68,10 +68,9 @@ class TritonKernel:
     """Of the pointers, as Triton writes them: `*fp32`."""
     sizes: tuple[str, ...]
     """Symbols, which follow the pointers; 64-bit integers."""
-    programs: tuple[Size, int, int]
-    """The grid: rows, positions of a block of them, and the factor by which they are multiplied."""
-    across: tuple[Size, int] | None
-    """A second factor: elements and block, if programs share these too."""
+    grid: tuple[tuple[Size, int], ...]
+    """A size and a block of it for each factor of the number of programs: the blocks of its rows,
+    the parts of each, the blocks of its columns if programs share these too."""
     warps: int
     lines: tuple[tuple[int, tuple[str, ...]], ...]
     """(line of the body, from 1; origins that it computes)."""
@@ -86,6 +85,15 @@ class TritonKernel:
     """Parameters after the sizes."""
     ahead: bool = False
     """It is launched while the kernel before it ends, and waits for that."""
+
+    def programs(self) -> int | None:
+        """The number of its programs; None if it depends on symbols."""
+        count = 1
+        for size, block in self.grid:
+            if not isinstance(size, int):
+                return None
+            count *= -(-size // block)
+        return count
 
 
 class Writer:
@@ -144,11 +152,13 @@ class Writer:
         lines.append((f"    # {self._title()}", ()))
         lines += [("    " + text, origins) for text, origins in self._with_comments()]
         body = "\n".join(text for text, _ in lines) + "\n"
-        per_block = self.part.programs if self.part.form == "partial" else 1
-        programs: tuple[Size, int, int] = (self.x.size, self.x.block, per_block)
+        grid: list[tuple[Size, int]] = [(self.x.size, self.x.block)]
         if self.part.form == "riding":
-            programs = (self.part.programs, 1, 1)
-        parallel = self.tile.r_block and not any(a.reduced for a in self.nest.axes)
+            grid = [(self.part.programs, 1)]
+        elif self.part.form == "partial":
+            grid.append((self.part.programs, 1))
+        elif self.tile.r_block and not any(a.reduced for a in self.nest.axes):
+            grid.append((self.r.size, self.r.block))
         types = tuple(POINTERS[self.dtypes[buffer]] for buffer in self.buffers)
         names = [*self.symbols, *self.names.given]
         return TritonKernel(
@@ -156,8 +166,7 @@ class Writer:
             pointers=tuple(self.buffers),
             types=types,
             sizes=tuple(self.symbols),
-            programs=programs,
-            across=(self.r.size, self.r.block) if parallel else None,
+            grid=tuple(grid),
             warps=self.tile.warps,
             lines=tuple((n, o) for n, (_, o) in enumerate(lines, 1) if o),
             needs=frozenset(self.values.needs),

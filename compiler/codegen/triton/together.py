@@ -116,8 +116,7 @@ def together(kernels: Sequence[TritonKernel], title: str) -> TritonKernel:
         body=body,
         pointers=tuple(parameters),
         types=kinds,
-        programs=(sum(map(_count, kernels)), 1, 1),
-        across=None,
+        grid=((sum(map(_count, kernels)), 1),),
         lines=tuple(lines),
         needs=frozenset().union(*(kernel.needs for kernel in kernels)),
         key=_key(list(pieces), calls, (*parameters.values(), *names.given), kinds, warps),
@@ -182,13 +181,8 @@ def _key(
 
 
 def _count(kernel: TritonKernel) -> int:
-    size, block, factor = kernel.programs
-    assert isinstance(size, int)
-    count = -(-size // block) * factor
-    if kernel.across is not None:
-        other, width = kernel.across
-        assert isinstance(other, int)
-        count *= -(-other // width)
+    count = kernel.programs()
+    assert count is not None
     return count
 
 
@@ -205,10 +199,8 @@ def _is_small(made: Kernels, limits: Limits) -> bool:
     if len(made.kernels) != 1 or made.workspace.places:
         return False
     (kernel,) = made.kernels
-    sizes = [kernel.programs[0], *([kernel.across[0]] if kernel.across else [])]
-    if kernel.sizes or not all(isinstance(size, int) for size in sizes):
-        return False
-    return _count(kernel) <= WAVES * limits.processors
+    programs = None if kernel.sizes else kernel.programs()
+    return programs is not None and programs <= WAVES * limits.processors
 
 
 @dataclass(slots=True)
