@@ -230,7 +230,7 @@ class _Driver:
         if node.target is _ITEM and self.item(node, value):
             return
         if isinstance(value, torch.Tensor):
-            answers, several = [value], False
+            returned, several = [value], False
         elif isinstance(value, torch.SymInt):
             self.values[node] = self.sizes.of(value)
             return
@@ -247,21 +247,21 @@ class _Driver:
             return
         else:
             several = isinstance(value, (list, tuple))
-            answers = list(value) if several else []
+            returned = list(value) if several else []
         known = operation(_PHYSICAL.get(node.target, node.target))
         if known.name in _NOTHING or (
             known.name == "aten._assert_scalar.default" and self.arguments(node)[0][0] is True
         ):
             self.values[node] = None
             return
-        metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers])
+        metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in returned])
         if self.fake.device is None:
             self.fake.device = next(
-                (a.device for a in answers if isinstance(a, torch.Tensor)), None
+                (a.device for a in returned if isinstance(a, torch.Tensor)), None
             )
         plain = True
-        for answer, meta in zip(answers, metas, strict=True):
-            if meta is not None and not self.is_plain(answer, meta):
+        for result, meta in zip(returned, metas, strict=True):
+            if meta is not None and not self.is_plain(result, meta):
                 plain = False
                 self.foreign.add(node)
         self.builder.metas = metas
@@ -347,8 +347,8 @@ class _Driver:
         value = node.meta.get("val")
         single = not isinstance(value, (list, tuple))
         read = self.read_results(node, metas)
-        answers = ([] if value is None else [value]) if single else value
-        return self.called(node, known, args, kwargs, answers, read, single, reason)
+        returned = ([] if value is None else [value]) if single else value
+        return self.called(node, known, args, kwargs, returned, read, single, reason)
 
     def worth(self, node: fx.Node, known: Operation) -> Worth | None:
         if known.estimate is None:
@@ -363,7 +363,7 @@ class _Driver:
         known: Operation,
         args: Sequence[Any],
         kwargs: dict[str, Any],
-        answers: Sequence[Any],
+        returned: Sequence[Any],
         metas: tuple[Meta | None, ...],
         single: bool,
         reason: str,
@@ -381,9 +381,9 @@ class _Driver:
             reason=reason,
             strides=lambda tensor: strides.get(id(tensor)),
         )
-        for result, answer in zip(results, answers, strict=True):
+        for result, fake in zip(results, returned, strict=True):
             if result is not None and not self.memory.has_owner(result.value):
-                self.note_offset(result.value, answer)
+                self.note_offset(result.value, fake)
         return results
 
     def promised(self, node: fx.Node) -> Iterator[tuple[Tensor, Meta]]:
@@ -401,13 +401,13 @@ class _Driver:
         args, kwargs = self.arguments(node)
 
         def add_call(
-            known: Operation, args: Any, kwargs: Any, answers: list[Any], single: bool
+            known: Operation, args: Any, kwargs: Any, returned: list[Any], single: bool
         ) -> tuple[Any, ...]:
-            if any(isinstance(a, (list, tuple)) for a in answers):
+            if any(isinstance(a, (list, tuple)) for a in returned):
                 raise Unsupported(f"{known.name} returns a list inside {name}")
-            metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers)
+            metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in returned)
             reason = "" if known.wanted else f"no lowering for {known.name}"
-            return self.called(node, known, args, kwargs, answers, metas, single, reason)
+            return self.called(node, known, args, kwargs, returned, metas, single, reason)
 
         if name == "with_effects":
             results = higher_order.with_effects(add_call, args, kwargs, value)

@@ -51,9 +51,9 @@ class GraphOutputs:
         handed: dict[str, fx.Node] = {}
         found = node.args[0]
         for item in found if isinstance(found, (list, tuple)) else (found,):
-            yield self._answer(item, handed)
+            yield self._output(item, handed)
 
-    def _answer(self, item: Any, handed: dict[str, fx.Node]) -> OutputValue:
+    def _output(self, item: Any, handed: dict[str, fx.Node]) -> OutputValue:
         if not isinstance(item, fx.Node):
             if isinstance(item, (bool, int, float, type(None))):
                 return item
@@ -64,8 +64,8 @@ class GraphOutputs:
                 raise Unsupported("the graph returns a list")
             if isinstance(shown, (Real, StoredNumber)):
                 raise Unsupported("the graph returns a symbolic number")
-            answer: OutputValue = shown
-            return answer
+            number: OutputValue = shown
+            return number
         self._builder.node = item.name
         meta = self._metas[item]
         root = self._memory.root(item)

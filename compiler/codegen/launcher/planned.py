@@ -69,7 +69,7 @@ def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction |
         return None
     returned: list[ReturnedValue] = []
     for output in graph.outputs:
-        found = _answer(output, forms, inputs)
+        found = _returned(output, forms, inputs)
         if found is False:
             return None
         returned.append(found)
@@ -90,7 +90,7 @@ def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction |
     return made if uses <= allocated and {*made.symbols} <= {*graph.parameters} else None
 
 
-def _answer(output: object, forms: Forms, inputs: Mapping[str, Input]) -> ReturnedValue | bool:
+def _returned(output: object, forms: Forms, inputs: Mapping[str, Input]) -> ReturnedValue | bool:
     """How a graph output is returned; False if only Python can return it."""
     if output is None or isinstance(output, Symbolic):
         return output

@@ -36,7 +36,7 @@ def tile(
     if microseconds:
         best = microseconds[default.words]
         reason = f"{best:g} µs, the fastest of {len(microseconds)} that were measured; {reason}"
-    answer = choose.choose(
+    choice = choose.choose(
         KIND,
         default.words,
         list(tiles),
@@ -46,7 +46,7 @@ def tile(
         means=MEANS,
         about="" if not number else f"{choose.names[0]}+{part.form}{number}",
     )
-    return tiles[answer]
+    return tiles[choice]
 
 
 def numbers_of(part: Part, limits: Limits, tile: Tile) -> dict[str, int | float]:
