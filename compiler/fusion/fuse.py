@@ -26,7 +26,7 @@ from compiler.fusion.short_runs import without_short_runs
 from compiler.fusion.split import split_at_pieces
 from compiler.fusion.through import in_memory
 from compiler.fusion.weights import CPU, Machine, Weights
-from compiler.loops.graph import Buffer, Call, Graph, Input, Node, Operand, Store
+from compiler.loops.graph import Buffer, Call, Graph, Input, Node, Store
 from compiler.loops.nest import Nest
 from compiler.loops.program import Memory, Program
 
@@ -93,8 +93,8 @@ def program(graph: Graph, order: Dependencies, groups: list[Group], weights: Wei
     stored = stored_values(graph, groups)
     memory = memories(graph, stored)
     runs, tasks = tasks_of(order, groups, memory, weights)
-    output = {out.value for out in graph.outputs if isinstance(out, Operand)}
-    dying = {m.name: weights.memory(m) for m in memory.values() if m.name not in output}
+    returned = graph.returned()
+    dying = {m.name: weights.memory(m) for m in memory.values() if m.name not in returned}
     steps: list[Nest | Call] = []
     for index in schedule(tasks, dying):
         run = runs[index]
@@ -134,7 +134,7 @@ def tasks_of(
 def _live(graph: Graph) -> list[Node]:
     """The nodes that an output, call or mutation observes. Calls with effects are always live."""
     memory = storage(graph)
-    wanted = {memory[out.value] for out in graph.outputs if isinstance(out, Operand)}
+    wanted = {memory[value] for value in graph.returned()}
     wanted |= {memory[node.name] for node in graph.nodes if isinstance(node, Input)}
     kept: list[Node] = []
     for node in reversed(graph.nodes):

@@ -7,19 +7,16 @@ from collections.abc import Sequence
 from compiler.fusion.counts import elements
 from compiler.fusion.groups import Group
 from compiler.fusion.leaves import reads
+from compiler.fusion.through import operands
 from compiler.loops.expressions import Gather
-from compiler.loops.graph import Buffer, Call, Graph, Map, Operand, Reduce, Scan, Store
+from compiler.loops.graph import Buffer, Graph, Map, Reduce, Scan, Store
 from compiler.loops.program import Memory
 
 
 def stored_values(graph: Graph, groups: Sequence[Group]) -> frozenset[str]:
     """Values that outputs, calls, gathers or other groups read."""
     home = {node.name: group.id for group in groups for node in group.members}
-    wanted = {out.value for out in graph.outputs if isinstance(out, Operand)}
-    for node in graph.nodes:
-        if isinstance(node, Call):
-            wanted.update(operand.value for operand in node.operands())
-            wanted.update((*node.mutates, *node.aliases))
+    wanted = operands(graph)
     for group in groups:
         for member in group.members:
             if isinstance(member, Store):

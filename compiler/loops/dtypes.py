@@ -18,6 +18,8 @@ BYTES = {
     "bool": 1,
 }
 """Item size in bytes of each dtype that a loop can hold. Operations on other dtypes run on ATen."""
+WIDEST_ITEM = 16
+"""That of the widest of these others (complex128); used in estimates."""
 
 FLOATS = frozenset({"float64", "float32", "bfloat16", "float16"})
 INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8"})

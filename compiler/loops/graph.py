@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from compiler.loops.expressions import Expression, Gather, IndexTerm, Load, walk
@@ -229,6 +230,10 @@ class Graph:
                 found[node.name] = node
         return found
 
+    def returned(self) -> set[str]:
+        """The values of its outputs."""
+        return {output.value for output in self.outputs if isinstance(output, Operand)}
+
 
 def extent(value: Input | Map | Reduce | Scan | Buffer | Result) -> Size:
     """The number of elements in a value's flat space. Inputs and results count as if dense."""
@@ -238,15 +243,15 @@ def extent(value: Input | Map | Reduce | Scan | Buffer | Result) -> Size:
 
 
 def reads(node: Compute) -> Iterator[Load | Gather]:
-    """The loads of the node's expression, in evaluation order."""
-    for part in walk(node.expression):
-        if isinstance(part, (Load, Gather)):
-            yield part
-    if isinstance(node, Store):
-        for term in node.terms:
-            for part in walk(term.index):
-                if isinstance(part, (Load, Gather)):
-                    yield part
+    """What the node's expressions read, in evaluation order."""
+    return (part for part in expressions(node) if isinstance(part, (Load, Gather)))
+
+
+def expressions(node: Compute) -> Iterator[Expression]:
+    """All expressions of a node, with their subexpressions, in evaluation order."""
+    if not isinstance(node, Store) or not node.terms:
+        return walk(node.expression)
+    return chain(walk(node.expression), *(walk(term.index) for term in node.terms))
 
 
 def written_values(node: Node) -> tuple[str, ...]:

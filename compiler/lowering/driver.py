@@ -78,7 +78,7 @@ def lower(
     must run on ATen.
     """
     load_families()
-    return _Driver(graph_module, name, device, gate).run()
+    return _Driver(graph_module, name, device, gate or Gate()).run()
 
 
 class _Driver:
@@ -87,10 +87,10 @@ class _Driver:
         graph_module: fx.GraphModule,
         name: str,
         device: torch.device | None,
-        gate: Gate | None,
+        gate: Gate,
     ) -> None:
         self.module = graph_module
-        self.kept = None if gate is None or gate.silent else Kept(gate, name)
+        self.kept = None if gate.silent else Kept(gate, name)
         self.graph = Graph(name)
         self.builder = Builder(self.graph)
         self.builder.about_to_write = self.unshare

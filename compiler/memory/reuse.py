@@ -55,7 +55,7 @@ class Reuse:
         values: Values,
         temporaries: Collection[str],
         donated: Collection[str],
-        gate: Gate | None,
+        gate: Gate,
     ) -> None:
         self.timeline = timeline
         self.values = values
@@ -154,7 +154,7 @@ class Reuse:
 
 
 def decide(
-    gate: Gate | None,
+    gate: Gate,
     values: Values,
     value: str,
     default: str,
@@ -163,8 +163,6 @@ def decide(
     forbidden: Refusal | None = None,
 ) -> str:
     """`reuse` or `own` for one value: the default, unless overridden."""
-    if gate is None:
-        return default
     size = values.number(values.bytes(value))
 
     def detail() -> Detail:

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from compiler.codegen.launcher.segment import TensorForm
-from compiler.loops.dtypes import BYTES
-from compiler.loops.graph import Call, Input, Operand, Result
+from compiler.loops.graph import Call, Input, Operand, Result, operands
 from compiler.loops.layouts import same_strides
 from compiler.loops.program import Program
-from compiler.loops.sizes import Size, multiply, product
+from compiler.loops.sizes import Size, product
 from compiler.memory.plan import InArena, New, Plan
 from compiler.memory.segments import home
-
-
-def operands(program: Program) -> Iterator[Operand]:
-    """Every tensor that a call takes or the graph returns, in order."""
-    for step in program.steps:
-        if isinstance(step, Call):
-            yield from step.operands()
-    for output in program.graph.outputs:
-        if isinstance(output, Operand):
-            yield output
 
 
 class Forms:
@@ -34,7 +21,9 @@ class Forms:
         for value in program.graph.values().values():
             if isinstance(value, (Input, Result)):
                 self._forms[value.name] = TensorForm(value.dtype, value.shape, value.strides)
-        for operand in (*_outputs(program), *operands(program)):
+        calls = (step for step in program.steps if isinstance(step, Call))
+        taken = (operand for call in calls for operand in call.operands())
+        for operand in (*operands(program.graph.outputs), *taken):
             self._take(operand)
         for name in plan.placements:
             self._inherit(name)
@@ -90,11 +79,4 @@ class Forms:
     def bytes(self, value: str) -> Size:
         """The size of the value's memory in bytes."""
         memory = self.program.memories.get(value)
-        if memory is not None:
-            return multiply(memory.size, BYTES[memory.dtype])
-        form = self.of(value)
-        return multiply(product(form.sizes), BYTES.get(form.dtype, 16))
-
-
-def _outputs(program: Program) -> list[Operand]:
-    return [output for output in program.graph.outputs if isinstance(output, Operand)]
+        return self.of(value).bytes if memory is None else memory.bytes

@@ -16,10 +16,8 @@ from compiler.codegen.triton.alike import shared
 from compiler.codegen.triton.kernel import RESERVED, TritonKernel
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import Kernels
-from compiler.loops.dtypes import BYTES
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
-from compiler.loops.sizes import multiply
 from compiler.memory.plan import InArena, Plan, Segment
 from compiler.memory.segments import home
 
@@ -231,8 +229,7 @@ class _Memory:
         placement = placements.get(name)
         if not isinstance(placement, InArena):
             return name, 0, 1
-        memory = self.program.memories[name]
-        size = multiply(memory.size, BYTES[memory.dtype])
+        size = self.program.memories[name].bytes
         if not isinstance(placement.offset, int) or not isinstance(size, int):
             return "arena", 0, float("inf")
         return "arena", placement.offset, placement.offset + size
