@@ -9,7 +9,7 @@ from compiler.fusion.groups import Group
 from compiler.fusion.leaves import reads
 from compiler.fusion.through import operands
 from compiler.loops.expressions import Gather
-from compiler.loops.graph import Buffer, Graph, Map, Reduce, Scan, Store
+from compiler.loops.graph import Buffer, Graph, Map, Reduce, Scan, Store, shape_of
 from compiler.loops.program import Memory
 
 
@@ -32,9 +32,6 @@ def memories(graph: Graph, stored: frozenset[str]) -> dict[str, Memory]:
     found: dict[str, Memory] = {}
     for node in graph.nodes:
         if isinstance(node, (Map, Reduce, Scan, Buffer)) and node.name in stored:
-            if isinstance(node, Buffer):
-                shape = node.shape
-            else:
-                shape = node.kept if isinstance(node, Reduce) else node.domain
+            shape = shape_of(node)
             found[node.name] = Memory(node.name, node.dtype, shape, elements(shape))
     return found

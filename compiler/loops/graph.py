@@ -237,9 +237,14 @@ class Graph:
 
 def extent(value: Input | Map | Reduce | Scan | Buffer | Result) -> Size:
     """The number of elements in a value's flat space. Inputs and results count as if dense."""
-    if isinstance(value, (Input, Result, Buffer)):
-        return product(value.shape)
-    return product(value.kept if isinstance(value, Reduce) else value.domain)
+    return product(shape_of(value))
+
+
+def shape_of(value: Input | Compute | Buffer | Result) -> Shape:
+    """The digits of a value's flat space; of a store, those that it goes through."""
+    if isinstance(value, Reduce):
+        return value.kept
+    return value.domain if isinstance(value, (Map, Scan, Store)) else value.shape
 
 
 def reads(node: Compute) -> Iterator[Load | Gather]:

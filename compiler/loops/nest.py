@@ -122,12 +122,22 @@ class Nest:
         """The buffers that it reads, in order, without duplicates."""
         return tuple(dict.fromkeys(read.buffer for read in reads_in(self.statements)))
 
+    def is_main(self, reduction: Reduction) -> bool:
+        """Whether the reduction completes in each row."""
+        return set(reduction.over) == {i for i, axis in enumerate(self.axes) if axis.reduced}
+
     def size(self, axes: Iterable[int]) -> Size:
         """The number of positions along these axes."""
         return product(self.axes[axis].size for axis in axes)
 
     def writes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(s.buffer for s in self.statements if isinstance(s, Write)))
+
+
+def runs_over(statement: Statement) -> tuple[int, ...]:
+    """The axes at whose positions the statement's expression is evaluated."""
+    over = statement.over if isinstance(statement, Reduction) else ()
+    return (*statement.axes, *over)
 
 
 def reads_in(statements: Iterable[Statement]) -> Iterator[Read | ReadIndexed]:

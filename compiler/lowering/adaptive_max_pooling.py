@@ -21,7 +21,7 @@ from compiler.lowering.reduction import reduce_formula, same
 from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
-from compiler.lowering.windows import MOST, flat, tiles
+from compiler.lowering.windows import MOST, flat, in_tiles, tiles
 
 SHORT = 16
 """Elements of a row in which a search for the maximum does not fill a vector: ATen takes 1.0 ns for
@@ -102,11 +102,7 @@ def _reduced(
     innermost = reading_order(image)[-1] - lead
     if indexed and innermost >= 0 and 1 < sizes[innermost] < SHORT:
         raise NoLowering(f"indices in rows of {sizes[innermost]} elements")
-    shape = list(image.shape[:lead])
-    for d, size in enumerate(sizes):
-        shape += [meta.shape[lead + d], size]
-    dims = [lead + 2 * d + 1 for d in range(rank)]
-    tiled = builder.reshape(image, tuple(shape))
+    tiled, dims = in_tiles(builder, image, sizes)
     compute = compute_dtype(image.dtype)
     greatest = reduce_formula(
         builder, "max", same, (tiled,), dims, compute, keepdim=True, dtype=image.dtype
@@ -114,7 +110,7 @@ def _reduced(
     maxima = builder.copy(builder.reshape(greatest, meta.shape), meta)
     if not indexed:
         return maxima, None
-    order = range(len(shape))
+    order = range(len(tiled.shape))
     x, most = (
         Element(builder.load(tensor, tiled.shape, order)).to(compute)
         for tensor in (tiled, greatest)

@@ -14,7 +14,7 @@ from operator import add
 from compiler.loops.dtypes import FLOATS, compute_dtype
 from compiler.loops.layouts import Layout, Shape, row_major
 from compiler.loops.sizes import Size, multiply, subtract
-from compiler.lowering.builder import Builder, storage_order
+from compiler.lowering.builder import Builder, storage_order, strides_in
 from compiler.lowering.dimensions import with_size
 from compiler.lowering.elements import Element, apply, position
 from compiler.lowering.joins import place
@@ -24,7 +24,7 @@ from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
 from compiler.lowering.views import piece
-from compiler.lowering.windows import MOST, Windows, each, tiles
+from compiler.lowering.windows import MOST, Windows, each, in_tiles, tiles
 
 
 def _avg_pool(
@@ -70,11 +70,9 @@ def adaptive_avg_pool2d(builder: Builder, image: Tensor, size: Sequence[Size]) -
 
 def _reduced(builder: Builder, image: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """The means of large windows that tile an image: a reduction over two dimensions of six."""
-    meta, lead = builder.meta, len(image.shape) - 2
-    high, wide = meta.shape[lead:]
-    tiled = builder.reshape(image, (*image.shape[:lead], high, sizes[0], wide, sizes[1]))
-    compute = compute_dtype(meta.dtype)
-    total = reduce_formula(builder, "sum", same, (tiled,), (lead + 1, lead + 3), compute)
+    tiled, dims = in_tiles(builder, image, sizes)
+    compute = compute_dtype(builder.meta.dtype)
+    total = reduce_formula(builder, "sum", same, (tiled,), dims, compute)
     return builder.pointwise(
         [total], lambda x: (Element(x) / sizes[0] / sizes[1]).expression, compute=compute
     )
@@ -103,13 +101,11 @@ def _summed(
     shape = with_size(tensor.shape, dim, uneven.count)
     order = storage_order(builder.meta.shape, builder.meta.strides)
     compute = compute_dtype(builder.meta.dtype)
-    widths = row_major(tuple(shape[d] for d in order)).strides
-    strides = tuple(widths[order.index(d)] for d in range(len(shape)))
     total = uneven.total(builder, tensor, dim, shape, order, compute)
     if mean:
         total = total / uneven.width(position(shape, dim, order)).to(compute)
     dtype = builder.meta.dtype if last else compute
-    return builder.map(total.to(dtype).expression, Meta(shape, strides, dtype))
+    return builder.map(total.to(dtype).expression, Meta(shape, strides_in(shape, order), dtype))
 
 
 def _avg_pool_backward(
@@ -159,7 +155,7 @@ def adaptive_avg_pool2d_backward(builder: Builder, grad: Tensor, image: Tensor) 
 def _adaptive_backward(builder: Builder, grad: Tensor) -> Tensor:
     """Each pixel gets a share from the windows that it lies in: those of the gradient's image, with
     the sizes exchanged. Columns first, which are fewer then."""
-    shape, rank = grad.shape, len(grad.shape)
+    shape = grad.shape
     compute = compute_dtype(builder.meta.dtype)
     order = storage_order(builder.meta.shape, builder.meta.strides)
     share = Element(builder.load(grad, shape, order)).to(compute)
@@ -167,9 +163,7 @@ def _adaptive_backward(builder: Builder, grad: Tensor) -> Tensor:
     for dim in dims:
         forward = Uneven(builder.meta.shape[dim], shape[dim])
         share = share / forward.width(position(shape, dim, order)).to(compute)
-    widths = row_major(tuple(shape[d] for d in order)).strides
-    strides = tuple(widths[order.index(d)] for d in range(rank))
-    spread = builder.map(share.expression, Meta(shape, strides, compute))
+    spread = builder.map(share.expression, Meta(shape, strides_in(shape, order), compute))
     for dim in reversed(dims):
         uneven = Uneven(shape[dim], builder.meta.shape[dim])
         spread = _summed(builder, spread, dim, uneven, last=dim == dims[0], mean=False)
@@ -194,8 +188,7 @@ def _spread(
         covered.append(multiply(grad.shape[first + d], size))
     shown = builder.view(grad, Layout(tuple(digits), tuple(steps)), tuple(covered))
     order = storage_order(meta.shape, meta.strides)
-    inner = row_major(tuple(covered[d] for d in order)).strides
-    made = Meta(tuple(covered), tuple(inner[order.index(d)] for d in range(len(order))), meta.dtype)
+    made = Meta(tuple(covered), strides_in(tuple(covered), order), meta.dtype)
     spread = builder.pointwise(
         [shown],
         lambda x: reduce(lambda x, divisor: x / divisor, divisors, Element(x)).expression,

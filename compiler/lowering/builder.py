@@ -309,11 +309,13 @@ def stored_view(shape: Shape, order: Sequence[int]) -> View:
     """Row-major index of `shape` -> flat index of a value whose digits are `shape` in `order`."""
     if list(order) == sorted(order):
         return ()
-    strides = row_major(tuple(shape[d] for d in order)).strides
-    placed: list[Size] = [0] * len(shape)
-    for dim, stride in zip(order, strides, strict=True):
-        placed[dim] = stride
-    return (Layout(shape, tuple(placed)),)
+    return (Layout(shape, strides_in(shape, order)),)
+
+
+def strides_in(shape: Shape, order: Sequence[int]) -> tuple[Size, ...]:
+    """The strides of a tensor that is dense with its dimensions in this order, widest first."""
+    widths = dict(zip(order, row_major(tuple(shape[d] for d in order)).strides, strict=True))
+    return tuple(widths[d] for d in range(len(shape)))
 
 
 def reading_order(tensor: Tensor) -> list[int]:

@@ -138,6 +138,15 @@ def each(numbers: Sequence[int], rank: int) -> tuple[int, ...]:
     return tuple(numbers) if len(numbers) == rank else (numbers[0],) * rank
 
 
+def in_tiles(builder: Builder, image: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, list[int]]:
+    """The image with two dimensions for each that windows of these sizes tile, a window's number
+    and the place in it; and which dimensions are the places."""
+    lead = len(image.shape) - len(sizes)
+    pairs = zip(builder.meta.shape[lead:], sizes, strict=True)
+    shape = (*image.shape[:lead], *(size for pair in pairs for size in pair))
+    return builder.reshape(image, shape), [lead + 2 * d + 1 for d in range(len(sizes))]
+
+
 def tiles(whole: Shape, windows: Shape, rank: int) -> tuple[int, ...]:
     """The size of the windows that tile a tensor's last dimensions."""
     found = []

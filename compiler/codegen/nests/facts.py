@@ -27,6 +27,7 @@ from compiler.loops.nest import (
     Write,
     expressions,
     reads_in,
+    runs_over,
 )
 from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size
@@ -102,8 +103,7 @@ class Facts:
 
     def domain(self, statement: Statement) -> frozenset[int]:
         """The axes that a statement iterates over."""
-        over = statement.over if isinstance(statement, Reduction) else ()
-        return frozenset((*statement.axes, *over))
+        return frozenset(runs_over(statement))
 
     def moves(self, address: Address) -> frozenset[int]:
         """The axes that an address varies over."""

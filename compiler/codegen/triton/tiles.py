@@ -11,7 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from compiler.codegen.triton.limits import RIDING_STAGES, STEP, Limits, part_step, positions_across
+from compiler.codegen.triton.limits import (
+    RIDING_STAGES,
+    STEP,
+    Limits,
+    part_step,
+    positions_across,
+    power_of_two,
+)
 from compiler.codegen.triton.parts import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read, ReadIndexed
@@ -219,13 +226,9 @@ def _online(nest: Nest) -> bool:
 
 def bytes_a_step(part: Part, tile: Tile) -> int:
     """Bytes of memory that a program reads in one step of its tile."""
-    nest, found = part.nest, 0
-    seen: set[Read] = set()
-    for statement in nest.statements:
-        for read in expressions(statement):
-            if not isinstance(read, Read) or read in seen:
-                continue
-            seen.add(read)
+    found = 0
+    for read in dict.fromkeys(reads_in(part.nest.statements)):
+        if isinstance(read, Read):
             moves = {i for i, stride in enumerate(read.address.strides) if stride != 0}
             size = BYTES[read.dtype]
             size *= tile.x_block if moves & set(tile.x) else 1
@@ -240,11 +243,6 @@ def _with_few_idle(length: int, most: int) -> int:
     while block > MOMENTS // 4 and 6 * -(-length // block) * block > 7 * length:
         block //= 2
     return block
-
-
-def power_of_two(number: int) -> int:
-    """The least power of two that is at least `number`."""
-    return 1 << max(number - 1, 0).bit_length()
 
 
 def narrowest(nest: Nest) -> int:
