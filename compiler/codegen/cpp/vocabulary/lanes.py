@@ -13,7 +13,6 @@ from compiler.codegen.cpp.vocabulary import (
     memory,
     operators,
     reductions,
-    scans,
     strided,
     transposes,
     values,
@@ -246,8 +245,8 @@ class Lanes:
     reduce = reductions.reduce
     arg_update = argmax.update
     arg_reduce = argmax.reduce
-    scan = scans.scan
-    last = scans.last
+    scan = reductions.scan
+    last = reductions.last
 
     def identity(self, op: str, dtype: str) -> str:
         """The identity of sum, prod, max, min, any or all, in every lane."""
