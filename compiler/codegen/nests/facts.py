@@ -113,6 +113,10 @@ class Facts:
             if stride != 0 and self.nest.axes[axis].size != 1
         )
 
+    def varies(self, address: Address, terms: tuple[IndexTerm, ...]) -> frozenset[int]:
+        """The axes that an access at an address and indices varies over."""
+        return self.moves(address).union(*(self.axes(term.index) for term in terms))
+
     def axes(self, expression: Expression) -> frozenset[int]:
         """The axes that an expression varies over."""
         known = self._axes.get(expression)
@@ -122,11 +126,10 @@ class Facts:
         if isinstance(expression, Op):
             for argument in expression.args:
                 found |= self.axes(argument)
-        elif isinstance(expression, (Read, ReadIndexed, Position)):
+        elif isinstance(expression, ReadIndexed):
+            found = self.varies(expression.address, expression.terms)
+        elif isinstance(expression, (Read, Position)):
             found = self.moves(expression.address)
-            if isinstance(expression, ReadIndexed):
-                for term in expression.terms:
-                    found |= self.axes(term.index)
         elif isinstance(expression, Local):
             statement = self.named[expression.name]
             if isinstance(statement, Let):

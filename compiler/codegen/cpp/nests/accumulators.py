@@ -418,8 +418,7 @@ class Accumulators:
         together = self._together(accumulator, parts, lanes)
         total = lanes.reduce(accumulator.op, together, dtype)
         if accumulator.array is None:
-            if compute_dtype(statement.dtype) != dtype:
-                total = self.scalar.apply("convert", (total,), (dtype,), statement.dtype)
+            total = self.scalar.held_as(total, dtype, statement.dtype)
             kind = self.scalar.type(statement.dtype)
             scope.code.add(f"const {kind} {name} = {total};", statement.origins)
             return

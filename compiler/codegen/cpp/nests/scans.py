@@ -67,9 +67,9 @@ class Scans:
             scope.code.add(f"const {kind} {name} = {text};", statement.origins)
             text = self.arrays.scalar.combine(statement.op, carry, lanes.last(part, dtype), dtype)
             scope.code.add(f"{carry} = {text};")
-        if compute_dtype(statement.dtype) != dtype:
+        text = lanes.held_as(name, dtype, statement.dtype)
+        if text != name:
             other = self.values.name(("converted", statement.name), statement.name)
-            text = lanes.apply("convert", (name,), (dtype,), statement.dtype)
             scope.code.add(f"const {lanes.type(statement.dtype)} {other} = {text};")
             name = other
         self.values.define(statement.name, scope, name)

@@ -145,9 +145,7 @@ class Values(NestValues[Scope]):
             return self._read(self.memory[local.name], scope), ()
         statement = self._statement(local.name, scope)
         text = self.of(statement.expression, scope)
-        if compute_dtype(statement.expression.dtype) != compute_dtype(statement.dtype):
-            dtypes = (statement.expression.dtype,)
-            text = scope.lanes.apply("convert", (text,), dtypes, statement.dtype)
+        text = scope.lanes.held_as(text, statement.expression.dtype, statement.dtype)
         return text, statement.origins
 
     # Memory

@@ -41,9 +41,7 @@ def _write_interleaved(effects: Sequence[Write], scope: Scope, values: Values, g
 
 def _value(effect: Write, scope: Scope, values: Values) -> str:
     value = values.of(effect.expression, scope)
-    if compute_dtype(effect.expression.dtype) == compute_dtype(effect.dtype):
-        return value
-    return scope.lanes.apply("convert", (value,), (effect.expression.dtype,), effect.dtype)
+    return scope.lanes.held_as(value, effect.expression.dtype, effect.dtype)
 
 
 def _add(inner: Code, scope: Scope, guard: str) -> None:
