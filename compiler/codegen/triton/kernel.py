@@ -11,7 +11,7 @@ from compiler.codegen.nests.names import Names, anonymous, base_name, printable,
 from compiler.codegen.nests.online import with_online_sums
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
-from compiler.codegen.triton.functions import FUNCTIONS, PAIRS, WHOLE
+from compiler.codegen.triton.functions import FUNCTIONS
 from compiler.codegen.triton.indices import FAR, Dimension
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.parts import Part
@@ -36,8 +36,6 @@ from compiler.loops.sizes import Size, multiply, product
 RESERVED = (
     frozenset(keyword.kwlist)
     | frozenset(FUNCTIONS)
-    | frozenset(PAIRS)
-    | frozenset(WHOLE)
     | {"tl", "triton", "libdevice", "range", "x", "r", "program", "inside", "part"}
     | {"xmask", "rmask", "xrun", "rrun", "xrunmask", "rrunmask", "start", "chunk", "zero", "block"}
 )
