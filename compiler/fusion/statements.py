@@ -147,7 +147,7 @@ class Statements:
         """The expression, with parts that vary over fewer loops extracted as statements."""
         whole = self.bits(expression)
 
-        def outer(part: Expression, varies: int) -> bool:
+        def outer(varies: int) -> bool:
             away = whole & ~varies
             return bool(away & self.reduced) or away.bit_length() == whole.bit_length() != 0
 
@@ -155,7 +155,7 @@ class Statements:
             if not isinstance(part, Op):
                 return part
             varies = self.bits(part)
-            if varies != whole and outer(part, varies):
+            if varies != whole and outer(varies):
                 return self._hoist(part, varies, node)
             args = tuple(visit(argument) for argument in part.args)
             return part if args == part.args else replace(part, args=args)

@@ -340,9 +340,9 @@ class _Driver:
             if not kept:
                 reason = f"{reason}: {obstacle}" if reason else ""
                 if self.kept is not None:
-                    self.kept.is_call(node, known, f"{known.name}: {obstacle}", asked=plain)
+                    self.kept.is_call(node, f"{known.name}: {obstacle}", asked=plain)
         elif self.kept is not None:
-            self.kept.is_call(node, known, f"no lowering for {known.name}", asked=False)
+            self.kept.is_call(node, f"no lowering for {known.name}", asked=False)
         args, kwargs = self.arguments(node)
         value = node.meta.get("val")
         single = not isinstance(value, (list, tuple))

@@ -154,7 +154,7 @@ _DRAWS: dict[str, Callable[..., tuple[Any, ...]]] = {
 parameters."""
 
 
-def _worth(builder: Builder, name: str, meta: Meta, aten: float, loop: float = 0.0) -> Worth:
+def _worth(name: str, meta: Meta, aten: float, loop: float = 0.0) -> Worth:
     """ATen's call, which takes `aten` before its first number, against ours and a loop's `loop`
     nanoseconds a number."""
     count = product(meta.shape)
@@ -183,7 +183,7 @@ def _register(operation: str, which: Any) -> None:
     @estimates(operation)
     def worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
         name = which(*arguments, **keywords)[0]
-        return _worth(builder, name, builder.meta, ATEN)
+        return _worth(name, builder.meta, ATEN)
 
 
 for _operation, _which in _DRAWS.items():
@@ -208,7 +208,7 @@ def bernoulli(builder: Builder, tensor: Tensor, p: Any = 0.5, **keywords: Any) -
 
 @estimates("bernoulli.p")
 def bernoulli_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
-    return _worth(builder, "bernoulli", builder.meta, ATEN, 0.2)
+    return _worth("bernoulli", builder.meta, ATEN, 0.2)
 
 
 @lowers("native_dropout.default")
@@ -233,7 +233,7 @@ def native_dropout(builder: Builder, tensor: Tensor, p: Any, train: Any = True) 
 
 @estimates("native_dropout.default")
 def dropout_worth(builder: Builder, tensor: Tensor, p: Any, train: Any = True) -> Worth | None:
-    return _worth(builder, "bernoulli", builder.meta, DROPOUT, 0.3)
+    return _worth("bernoulli", builder.meta, DROPOUT, 0.3)
 
 
 # a probability or a deviation for each number: a draw whose call checks them, and a loop
@@ -265,7 +265,7 @@ def bernoulli_of_each_worth(builder: Builder, *tensors: Any, **keywords: Any) ->
         return None
     wide = tensors[-1].dtype == "float64"
     units = replace(builder.meta, dtype="float64" if wide else "float32")
-    return _worth(builder, "uniform", units, ATEN - CHECK, 0.3)
+    return _worth("uniform", units, ATEN - CHECK, 0.3)
 
 
 @lowers("normal.Tensor_Tensor", "normal.float_Tensor")
@@ -302,7 +302,7 @@ def normal_about_each(builder: Builder, mean: Tensor, std: Any = 1.0, **keywords
 
 @estimates("normal.Tensor_Tensor", "normal.float_Tensor", "normal.Tensor_float")
 def normal_of_each_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
-    return _worth(builder, "normal", _row_major(builder.meta), MOVED, 0.3)
+    return _worth("normal", _row_major(builder.meta), MOVED, 0.3)
 
 
 # rrelu: a slope for each element that is not positive
@@ -342,4 +342,4 @@ def rrelu(
 @estimates("rrelu_with_noise_functional.default")
 def rrelu_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
     meta = builder.metas[0] or builder.metas[1]
-    return None if meta is None else _worth(builder, "slopes", meta, ATEN, 0.3)
+    return None if meta is None else _worth("slopes", meta, ATEN, 0.3)

@@ -6,7 +6,7 @@ arguments, the allocations and the results, so that no code is generated for the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from compiler.loops.dtypes import BYTES, WIDEST_ITEM
@@ -180,7 +180,7 @@ def segment_text(segment: SegmentFunction) -> tuple[str, list[KernelSite]]:
         lines.append(f"static const Output {name}_outputs[] = {{{', '.join(outputs)}}};")
     if results:
         lines.append(f"static const Result {name}_results[] = {{{', '.join(results)}}};")
-    lines.extend(_description(segment, len(shapes), bool(outputs), bool(results)))
+    lines.extend(_description(segment, shapes, bool(outputs), bool(results)))
     return "\n".join(lines) + "\n", sites
 
 
@@ -207,7 +207,7 @@ def _run(segment: SegmentFunction) -> tuple[list[str], list[KernelSite]]:
         *_symbols(segment),
         "  alignas(8) int error[8] = {0};",
     ]
-    workspace = _workspace(segment.calls)
+    workspace = _workspace(segment)
     if segment.device >= 0:
         lines.append(f"  stream = launcher->stream({segment.device});")
     if _on_stack(segment):
@@ -249,7 +249,7 @@ def _places(segment: SegmentFunction) -> dict[str, str]:
 
 def _shapes(segment: SegmentFunction) -> tuple[list[Size], list[int]]:
     """The contents of `shapes`, and where the part of each output, then of each result, begins."""
-    workspace = _workspace(segment.calls)
+    workspace = _workspace(segment)
     allocated = 0 if _on_stack(segment) else workspace
     shapes: list[Size] = [add(segment.arena_bytes, allocated), segment.moved_bytes]
     places: list[int] = []
@@ -265,9 +265,9 @@ def _shapes(segment: SegmentFunction) -> tuple[list[Size], list[int]]:
     return shapes, places
 
 
-def _workspace(calls: Iterable[KernelCall]) -> Size:
+def _workspace(segment: SegmentFunction) -> Size:
     """Bytes sufficient for each call: the maximum, plus the sum of the symbolic sizes."""
-    distinct = list(dict.fromkeys(call.workspace_bytes for call in calls))
+    distinct = list(dict.fromkeys(call.workspace_bytes for call in segment.calls))
     numbers = [size for size in distinct if isinstance(size, int)]
     total: Size = max(numbers, default=0)
     for size in distinct:
@@ -278,7 +278,7 @@ def _workspace(calls: Iterable[KernelCall]) -> Size:
 
 def _on_stack(segment: SegmentFunction) -> bool:
     """Whether partial sums are on the stack of the segment's caller instead of after its arena."""
-    workspace = _workspace(segment.calls)
+    workspace = _workspace(segment)
     if segment.device >= 0:
         return False
     return isinstance(workspace, int) and 0 < workspace <= STACK_BYTES
@@ -318,11 +318,11 @@ def _results(segment: SegmentFunction, places: list[int]) -> list[str]:
 
 
 def _description(
-    segment: SegmentFunction, shape_count: int, outputs: bool, results: bool
+    segment: SegmentFunction, contents: list[Size], outputs: bool, results: bool
 ) -> list[str]:
     name = segment.name
     kinds = "".join(parameter.kind for parameter in segment.parameters)
-    static = all(isinstance(size, int) for size in _shapes(segment)[0])
+    static = all(isinstance(size, int) for size in contents)
     shapes = f"{name}_shapes, 0" if static else f"0, {name}_shapes_of"
     counts = (
         f"{len(kinds)}, {kinds.count(TENSOR)}, {kinds.count(NUMBER)}, "
@@ -337,7 +337,7 @@ def _description(
         f'extern "C" const Segment {name} = {{',
         f'  "{name}", "{kinds}", {counts},',
         f"  {f'{name}_outputs' if outputs else '0'}, {f'{name}_results' if results else '0'},",
-        f"  {shape_count}, {shapes}, {name}_run, {segment.device}}};",
+        f"  {len(contents)}, {shapes}, {name}_run, {segment.device}}};",
         f"static PyObject* {name}_entry(PyObject* self, {signature}) {{",
         f"  return launcher->{call.format(name)};",
         "}",

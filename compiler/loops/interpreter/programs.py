@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -16,12 +16,10 @@ from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Write, runs_ove
 from compiler.loops.program import Program
 
 
-def run_program(
-    program: Program, arguments: Sequence[Any], constants: Mapping[str, Any] | None = None
-) -> list[Any]:
+def run_program(program: Program, arguments: Sequence[Any]) -> list[Any]:
     """The outputs for these arguments, the same as `run_graph` on the program's graph."""
     with torch.no_grad():
-        state = State(program.graph, arguments, constants)
+        state = State(program.graph, arguments, None)
         for memory in program.memories.values():
             if memory.name not in state.memory:
                 state.allocate(memory.name, memory.dtype, memory.size)

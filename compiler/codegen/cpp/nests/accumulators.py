@@ -442,7 +442,7 @@ class Accumulators:
         scope.code.add(self.values.store(array.base, array.address, best, scope))
         scope.code.add(self.values.store(indices.base, indices.address, place, scope))
 
-    def finish(self, walk: Pass, found: list[Accumulator], scope: Scope) -> None:
+    def finish(self, found: list[Accumulator], scope: Scope) -> None:
         """Make the results of a pass available to later passes."""
         for accumulator in found:
             statement = accumulator.statement

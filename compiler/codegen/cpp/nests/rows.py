@@ -170,7 +170,7 @@ class Loops:
             scope.code.extend(inside.code)
             scope.memo.update(inside.memo)
         self._close(found, scope)
-        self.accumulators.finish(walk, found, scope)
+        self.accumulators.finish(found, scope)
         for name in walk.keeps:
             array = self.arrays.kept[name]
             self.values.keep(name, scope, array.base, array.address)

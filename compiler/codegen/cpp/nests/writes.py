@@ -56,7 +56,7 @@ def write(effect: Write, scope: Scope, values: Values, guard: str) -> None:
     base, address = values.written.get(effect, (values.bases[effect.buffer], effect.address))
     lanes = scope.lanes
     value = _value(effect, scope, values)
-    more, index, address = values.scatter(base, address, effect.terms, scope)
+    more, index, address = values.scatter(address, effect.terms, scope)
     register = compute_dtype(effect.dtype)
     mode = "bitwise_or" if effect.mode == "add" and effect.dtype == "bool" else effect.mode
     inner = Code()
