@@ -21,7 +21,7 @@ from compiler.lowering.reduction import reduce_formula, same
 from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
-from compiler.lowering.windows import MOST, flat, in_tiles, tiles
+from compiler.lowering.windows import MOST, check_elements, flat, in_tiles, tiles
 
 SHORT = 16
 """Elements of a row in which a search for the maximum does not fill a vector: ATen takes 1.0 ns for
@@ -67,8 +67,7 @@ def _of_several_sizes(builder: Builder, image: Tensor, rank: int) -> tuple[Tenso
     order = storage_order(shape, builder.meta.strides)
     dims = range(len(shape) - rank, len(shape))
     windows = [Uneven(image.shape[dim], shape[dim]) for dim in dims]
-    if math.prod(each.most for each in windows) > MOST:
-        raise NoLowering(f"windows of {math.prod(each.most for each in windows)} elements")
+    check_elements(math.prod(each.most for each in windows))
     memory = builder.in_memory(image)
     along = []
     for window, dim in zip(windows, dims, strict=True):

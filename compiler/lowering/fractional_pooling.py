@@ -21,7 +21,7 @@ from compiler.lowering.pooling import indices_of, maxima_of
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.views import piece
-from compiler.lowering.windows import MOST, flat
+from compiler.lowering.windows import check_elements, flat
 
 _PLACES = {2: (1, 0), 3: (0, 1, 2)}
 """Where the sample of each dimension is among those of a plane."""
@@ -31,8 +31,7 @@ _PLACES = {2: (1, 0), 3: (0, 1, 2)}
 def fractional_max_pool(
     builder: Builder, image: Tensor, kernel: Sequence[int], size: Sequence[int], samples: Tensor
 ) -> tuple[Tensor, Tensor | None]:
-    if math.prod(kernel) > MOST:
-        raise NoLowering(f"windows of {math.prod(kernel)} elements")
+    check_elements(math.prod(kernel))
     if image.dtype not in ("float32", "float64") or samples.dtype != image.dtype:
         raise NoLowering("places are computed in 16 bits")
     windows = _Windows(builder, image, kernel, samples)

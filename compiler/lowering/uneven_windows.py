@@ -20,7 +20,7 @@ from compiler.lowering.elements import Element, apply, minimum, number, position
 from compiler.lowering.indexing import read_at
 from compiler.lowering.registry import NoLowering
 from compiler.lowering.tensors import Tensor
-from compiler.lowering.windows import MOST
+from compiler.lowering.windows import check_elements
 
 
 def several_sizes(whole: Shape, windows: Shape, rank: int) -> bool:
@@ -43,8 +43,7 @@ class Uneven:
         self.size, self.count = size, count
         widths = [-(-(o + 1) * size // count) - o * size // count for o in range(count)]
         self.least, self.most = min(widths), max(widths)
-        if self.most > MOST:
-            raise NoLowering(f"windows of {self.most} elements")
+        check_elements(self.most)
 
     def start(self, window: Element) -> Element:
         return apply("floor_divide", window * self.size, self.count)

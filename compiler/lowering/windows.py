@@ -31,6 +31,12 @@ MOST = 27
 """Elements of the largest window that is lowered; each is a separate read in the loop's code."""
 
 
+def check_elements(count: int) -> None:
+    """Raises `NoLowering` for windows of more than `MOST` elements."""
+    if count > MOST:
+        raise NoLowering(f"windows of {count} elements")
+
+
 class Windows:
     """The windows of an operation whose output has one element for each.
 
@@ -57,8 +63,7 @@ class Windows:
         self.elements = prod(self.kernel)
         self.dims = tuple(range(len(self.shape) - rank, len(self.shape)))
         self.compute = compute_dtype(tensor.dtype)
-        if self.elements > MOST:
-            raise NoLowering(f"windows of {self.elements} elements")
+        check_elements(self.elements)
 
     def inside(self) -> bool:
         """Whether all windows certainly lie inside the tensor."""
