@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -61,6 +61,15 @@ def stores_into(graph: Graph) -> dict[str, list[Store]]:
     for node in graph.nodes:
         if isinstance(node, Store):
             found.setdefault(node.buffer, []).append(node)
+    return found
+
+
+def unused_name(name: str, taken: Container[str]) -> str:
+    """`name`, or `name_1`, … if it is taken."""
+    found, count = name, 0
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
     return found
 
 
