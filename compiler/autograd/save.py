@@ -140,7 +140,7 @@ def _decision(
     kept: set[str],
 ) -> Decision:
     """`kept`: the values saved by the current cut."""
-    illegal = forbidden(node)
+    illegal = forbidden(node, RECOMPUTE)
     numbers = _numbers(node, weight)
 
     def detail() -> Detail:
@@ -152,7 +152,7 @@ def _decision(
         )
         means = f"save: {size} from the forward until the backward"
         if not illegal:
-            fixed = {one.name for one in node.graph.nodes if forbidden(one)}
+            fixed = {one.name for one in node.graph.nodes if forbidden(one, RECOMPUTE)}
             means += f"; recompute: the backward {again(node, kept, fixed).words()}"
         return Detail(origins=(node.name,), means=means)
 
@@ -181,8 +181,10 @@ def crossing(forward: fx.GraphModule, backward: fx.GraphModule) -> dict[str, str
     return found
 
 
-def forbidden(node: fx.Node) -> tuple[str, str] | None:
-    """The rule that forbids recomputing this node, and the reason; None if it is legal."""
+def forbidden(node: fx.Node, choice: str) -> tuple[str, str] | None:
+    """The rule that makes a choice illegal for this node, and the reason; None if it is legal."""
+    if choice != RECOMPUTE:
+        return None
     tags = getattr(node.target, "tags", ())
     if torch.Tag.nondeterministic_seeded in tags:
         return "random", f"{node.name} draws random numbers: a second draw would differ"
