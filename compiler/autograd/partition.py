@@ -291,20 +291,20 @@ def install(recorder: Recorder) -> Uninstall:
         found: list[tuple[Any, float | None]] = []
 
         def watched(network: Any, *rest: Any, **named: Any) -> Any:
-            answer = minimum_cut(network, *rest, **named)
-            found.append((network, answer[0]))
-            return answer
+            result = minimum_cut(network, *rest, **named)
+            found.append((network, result[0]))
+            return result
 
         undo = patch(solver, "minimum_cut", watched)
         try:
-            answer = solve_min_cut(*args, **kwargs)
+            result = solve_min_cut(*args, **kwargs)
         finally:
             undo()
         if found:
-            cut = safely(read_cut, *found[-1], answer[0])
+            cut = safely(read_cut, *found[-1], result[0])
             if cut is not None:
                 split.cuts.append(cut)
-        return answer
+        return result
 
     def extracted(
         joint_module: Any, saved_values: Any, saved_sym_nodes: Any, *args: Any, **kwargs: Any

@@ -74,20 +74,20 @@ def _decided(
     engine: str,
     keep_all: bool,
 ) -> Halves:
-    answers: dict[str, Ruling] = {}
+    rulings: dict[str, Ruling] = {}
     shown: set[str] = set()
     failure = ""
     for _ in range(_CUTS):
         now = crossing(*halves)
         nodes = {node.name: node for node in joint.graph.nodes}
-        new = [name for name in now if name in nodes and name not in answers]
+        new = [name for name in now if name in nodes and name not in rulings]
         reasons = reasons_of(current(), halves[0])
         kept = {name for name, choice in now.items() if choice == SAVE}
         for name in new:
             why, weight = reasons(name, now[name])
             decision = _decision(nodes[name], now[name], why, weight, graph, engine, shown, kept)
-            answers[name] = gate.answer(decision)
-        flips = {name: choice for name in new if (choice := answers[name].choice) != now[name]}
+            rulings[name] = gate.answer(decision)
+        flips = {name: choice for name in new if (choice := rulings[name].choice) != now[name]}
         if not flips:
             break
         for name, choice in flips.items():
@@ -102,31 +102,31 @@ def _decided(
             failure = f"torch's partitioner fails: {why_failed(error)}"
             break
     final = crossing(*halves)
-    for name, answer in answers.items():
-        ended = _ended(answer, final.get(name, ""), failure)
-        if keep_all or name in shown or answer.decision.id in gate.overrides:
+    for name, ruling in rulings.items():
+        ended = _ended(ruling, final.get(name, ""), failure)
+        if keep_all or name in shown or ruling.decision.id in gate.overrides:
             gate.keep(ended)
         else:
-            gate.known(answer.decision.id)
+            gate.known(ruling.decision.id)
     return halves
 
 
-def _ended(answer: Ruling, carried_out: str, failure: str) -> Ruling:
+def _ended(ruling: Ruling, carried_out: str, failure: str) -> Ruling:
     """A decision with its outcome: torch's partitioner has the last word. `carried_out` is "" if
     the value no longer crosses."""
-    if not answer.overridden:
-        if answer.refused or not carried_out:
-            return answer
-        return Ruling(answer.decision, carried_out)
-    if (carried_out or RECOMPUTE) == answer.choice:
-        return answer
+    if not ruling.overridden:
+        if ruling.refused or not carried_out:
+            return ruling
+        return Ruling(ruling.decision, carried_out)
+    if (carried_out or RECOMPUTE) == ruling.choice:
+        return ruling
     why = failure or (
         "rule min-cut: torch's partitioner keeps its own choice"
         if carried_out
         else "the backward no longer needs it, after the other overrides"
     )
-    kept = carried_out or answer.decision.default
-    return Ruling(answer.decision, kept, refused=why, wanted=answer.choice)
+    kept = carried_out or ruling.decision.default
+    return Ruling(ruling.decision, kept, refused=why, wanted=ruling.choice)
 
 
 def _decision(

@@ -60,7 +60,7 @@ class NestChooser:
         means: str = "",
         about: str = "",
     ) -> str:
-        """The chosen answer, or the default without asking if there is no alternative. `about`
+        """The choice, or the default without asking if there is no alternative. `about`
         names the value in question, if a nest has several decisions of this kind."""
         if all(choice == default for choice in choices):
             return default

@@ -16,7 +16,7 @@ from compiler.fusion.dependencies import apart
 from compiler.fusion.duplicates import carried
 from compiler.fusion.leaves import reads
 from compiler.fusion.surrounded import cheap, surrounded
-from compiler.fusion.through import in_memory, is_compute
+from compiler.fusion.through import in_memory, is_compute, stores_into, uses
 from compiler.fusion.weights import Weights, instructions
 from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Iota, Load, rewrite
 from compiler.loops.graph import Buffer, Compute, Graph, Map, Node, Store
@@ -31,10 +31,7 @@ WINDOW = 27
 
 def with_borders(graph: Graph, weights: Weights, names: dict[str, list[str]]) -> list[Node]:
     """The graph's nodes, with such buffers as maps. `names` records what each map computes."""
-    stores: dict[str, list[Store]] = {}
-    for node in graph.nodes:
-        if isinstance(node, Store):
-            stores.setdefault(node.buffer, []).append(node)
+    stores = stores_into(graph)
     buffers = {n.name: n for n in graph.nodes if isinstance(n, Buffer) and n.name in stores}
     left_out = in_memory(graph) | _busy(graph, buffers, weights)
     computed = {node.name: node for node in graph.nodes if is_compute(node)}
@@ -61,14 +58,11 @@ def _busy(graph: Graph, buffers: dict[str, Buffer], weights: Weights) -> set[str
     """Buffers that something other than a map reads, or maps read too often."""
     seen = dict.fromkeys(buffers, 0)
     found: set[str] = set()
-    for node in graph.nodes:
-        if not is_compute(node):
-            continue
-        for leaf in reads(node):
-            if leaf.value in seen:
-                seen[leaf.value] += weights.number(elements(node.domain))
-                if not isinstance(node, Map):
-                    found.add(leaf.value)
+    for node, leaf in uses(graph.nodes):
+        if leaf.value in seen:
+            seen[leaf.value] += weights.number(elements(node.domain))
+            if not isinstance(node, Map):
+                found.add(leaf.value)
     for name, count in seen.items():
         if not 0 < count <= WINDOW * weights.elements(buffers[name]):
             found.add(name)

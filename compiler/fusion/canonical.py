@@ -10,6 +10,7 @@ from compiler.fusion.dependencies import storage
 from compiler.fusion.leaves import reads
 from compiler.loops.expressions import Const, Expression, Load, Op, convert, walk
 from compiler.loops.graph import (
+    ARG,
     Buffer,
     Graph,
     Input,
@@ -73,7 +74,7 @@ def reduction(node: Reduce) -> Map | Reduce:
         return Map(node.name, node.dtype, node.kept, empty, node.origins)
     if any(size != 1 for size in reduced):
         return node
-    if node.op in ("argmax", "argmin"):
+    if node.op in ARG:
         value: Expression = Const(0, node.dtype)
     else:
         value = _same(node)

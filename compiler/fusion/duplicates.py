@@ -10,7 +10,7 @@ from compiler.fusion.dependencies import read_values
 from compiler.fusion.through import map_leaves, rename_operands
 from compiler.fusion.versions import Versions
 from compiler.loops.expressions import Expression, Gather, Load
-from compiler.loops.graph import Call, Graph, Map, Node, Operand, Reduce, Scan, Store
+from compiler.loops.graph import Call, Graph, Map, Node, Reduce, Scan, Store
 
 
 def without_duplicates(graph: Graph, gate: Gate, held: dict[str, list[str]]) -> list[Node]:
@@ -21,7 +21,7 @@ def without_duplicates(graph: Graph, gate: Gate, held: dict[str, list[str]]) -> 
     one.
     """
     versions = Versions(graph)
-    own = {out.value for out in graph.outputs if isinstance(out, Operand)}
+    own = graph.returned()
     for node in graph.nodes:
         if isinstance(node, Call):
             own.update((*node.mutates, *node.aliases))

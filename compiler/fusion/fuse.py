@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from compiler.control.decisions import Gate
 from compiler.fusion.borders import with_borders
 from compiler.fusion.canonical import canonical
 from compiler.fusion.columns import with_columns
+from compiler.fusion.counts import elements
 from compiler.fusion.decide import Decisions
 from compiler.fusion.dependencies import Dependencies, dependencies, read_values, storage
 from compiler.fusion.duplicates import without_duplicates
 from compiler.fusion.groups import Group, final_space
 from compiler.fusion.inline import inlined
-from compiler.fusion.leaves import forget
-from compiler.fusion.memories import memories, stored_values
+from compiler.fusion.leaves import forget, reads
 from compiler.fusion.merge import grouping
 from compiler.fusion.narrowed import narrowed
 from compiler.fusion.nests import nest
@@ -24,9 +25,21 @@ from compiler.fusion.reorder import reordered
 from compiler.fusion.short_reductions import without_short_reductions
 from compiler.fusion.short_runs import without_short_runs
 from compiler.fusion.split import split_at_pieces
-from compiler.fusion.through import in_memory
+from compiler.fusion.through import in_memory, operands
 from compiler.fusion.weights import CPU, Machine, Weights
-from compiler.loops.graph import Buffer, Call, Graph, Input, Node, Operand, Store
+from compiler.loops.expressions import Gather
+from compiler.loops.graph import (
+    Buffer,
+    Call,
+    Graph,
+    Input,
+    Map,
+    Node,
+    Reduce,
+    Scan,
+    Store,
+    shape_of,
+)
 from compiler.loops.nest import Nest
 from compiler.loops.program import Memory, Program
 
@@ -93,8 +106,8 @@ def program(graph: Graph, order: Dependencies, groups: list[Group], weights: Wei
     stored = stored_values(graph, groups)
     memory = memories(graph, stored)
     runs, tasks = tasks_of(order, groups, memory, weights)
-    output = {out.value for out in graph.outputs if isinstance(out, Operand)}
-    dying = {m.name: weights.memory(m) for m in memory.values() if m.name not in output}
+    returned = graph.returned()
+    dying = {m.name: weights.memory(m) for m in memory.values() if m.name not in returned}
     steps: list[Nest | Call] = []
     for index in schedule(tasks, dying):
         run = runs[index]
@@ -104,6 +117,30 @@ def program(graph: Graph, order: Dependencies, groups: list[Group], weights: Wei
         else:
             steps.append(run)
     return Program(graph, tuple(steps), memory)
+
+
+def stored_values(graph: Graph, groups: Sequence[Group]) -> frozenset[str]:
+    """Values that outputs, calls, gathers or other groups read."""
+    home = {node.name: group.id for group in groups for node in group.members}
+    wanted = operands(graph)
+    for group in groups:
+        for member in group.members:
+            if isinstance(member, Store):
+                wanted.add(member.buffer)
+            for leaf in reads(member):
+                if isinstance(leaf, Gather) or home.get(leaf.value) != group.id:
+                    wanted.add(leaf.value)
+    return frozenset(wanted)
+
+
+def memories(graph: Graph, stored: frozenset[str]) -> dict[str, Memory]:
+    """The memory of every value that a nest writes, except the caller's memory."""
+    found: dict[str, Memory] = {}
+    for node in graph.nodes:
+        if isinstance(node, (Map, Reduce, Scan, Buffer)) and node.name in stored:
+            shape = shape_of(node)
+            found[node.name] = Memory(node.name, node.dtype, shape, elements(shape))
+    return found
 
 
 def tasks_of(
@@ -122,11 +159,11 @@ def tasks_of(
     for index, (run, mine) in enumerate(zip(runs, places, strict=True)):
         before = dict.fromkeys(home[p] for place in mine for p in order.before[place])
         before.pop(index, None)
-        reads = dict.fromkeys(n for place in mine for n in read_values(nodes[place]))
+        read = dict.fromkeys(n for place in mine for n in read_values(nodes[place]))
         made = [memory[nodes[p].name] for p in mine if nodes[p].name in memory]
         makes = 0 if isinstance(run, Call) else sum(weights.memory(m) for m in made)
         own = {m.name for m in made}
-        outer = tuple(name for name in reads if name in memory and name not in own)
+        outer = tuple(name for name in read if name in memory and name not in own)
         tasks.append(Task(max(mine), isinstance(run, Call), tuple(before), outer, makes))
     return runs, tasks
 
@@ -134,7 +171,7 @@ def tasks_of(
 def _live(graph: Graph) -> list[Node]:
     """The nodes that an output, call or mutation observes. Calls with effects are always live."""
     memory = storage(graph)
-    wanted = {memory[out.value] for out in graph.outputs if isinstance(out, Operand)}
+    wanted = {memory[value] for value in graph.returned()}
     wanted |= {memory[node.name] for node in graph.nodes if isinstance(node, Input)}
     kept: list[Node] = []
     for node in reversed(graph.nodes):

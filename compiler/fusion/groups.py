@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from compiler.fusion.counts import elements
 from compiler.fusion.rows import Mask, mask_of, merged, row_view
-from compiler.loops.graph import Compute, Reduce, Scan
+from compiler.loops.graph import ARG, Compute, Reduce, Scan
 from compiler.loops.layouts import Layout, View
 from compiler.loops.sizes import Size
 
@@ -80,7 +80,7 @@ def space_of(node: Compute) -> Space:
     if not isinstance(node, Reduce):
         return Space(size)
     mask = mask_of(node.domain, node.reduced)
-    if mask[0][1] and node.op not in ("argmax", "argmin"):
+    if mask[0][1] and node.op not in ARG:
         return Space(size, None, (mask,))
     return Space(size, mask)
 

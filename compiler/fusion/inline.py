@@ -101,8 +101,7 @@ class _Pass:
         for node in graph.nodes:
             if is_compute(node):
                 self.computed.add(node.name)
-                shape = node.kept if isinstance(node, Reduce) else node.domain
-                self.sizes[node.name] = weights.number(elements(shape))
+                self.sizes[node.name] = weights.elements(node)
                 sources = [leaf.value for leaf in reads(node)]
                 if all(source in self.work for source in sources):
                     below = sum(self.work[source] for source in sources)

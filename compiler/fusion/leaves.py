@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.loops.expressions import Expression, Gather, Iota, Load, Op
-from compiler.loops.graph import Compute, Store
+from compiler.loops.expressions import Gather, Iota, Load
+from compiler.loops.graph import Compute, expressions
 
 Leaf = Load | Gather | Iota
 
@@ -30,28 +30,7 @@ def forget() -> None:
 def _known(node: Compute) -> tuple[Compute, list[Leaf], list[Load | Gather]]:
     known = _KNOWN.get(id(node))
     if known is None:
-        found = _leaves(node)
+        found = [part for part in expressions(node) if isinstance(part, (Load, Gather, Iota))]
         known = (node, found, [leaf for leaf in found if not isinstance(leaf, Iota)])
         _KNOWN[id(node)] = known
     return known
-
-
-def _leaves(node: Compute) -> list[Leaf]:
-    found: list[Leaf] = []
-    _collect(node.expression, found)
-    if isinstance(node, Store):
-        for term in node.terms:
-            _collect(term.index, found)
-    return found
-
-
-def _collect(expression: Expression, found: list[Leaf]) -> None:
-    if isinstance(expression, Op):
-        for argument in expression.args:
-            _collect(argument, found)
-    elif isinstance(expression, (Load, Iota)):
-        found.append(expression)
-    elif isinstance(expression, Gather):
-        for term in expression.terms:
-            _collect(term.index, found)
-        found.append(expression)

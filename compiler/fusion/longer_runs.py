@@ -9,7 +9,7 @@ computes, it reads one number for the whole group, and weights that repeat from 
 from __future__ import annotations
 
 from compiler.fusion.leaves import leaves, reads
-from compiler.fusion.through import is_compute
+from compiler.fusion.through import is_compute, uses
 from compiler.fusion.weights import CHEAP, LANES, Weights, instructions
 from compiler.loops.expressions import Load
 from compiler.loops.graph import Compute, Graph, Map
@@ -35,11 +35,9 @@ def shortens_runs(graph: Graph, weights: Weights, fixed: set[str]) -> dict[str, 
         for node in graph.nodes
         if isinstance(node, Map) and node.name not in fixed and _is_plain(node)
     }
-    uses: dict[str, list[tuple[str, View]]] = {}
-    for node in graph.nodes:
-        if is_compute(node):
-            for leaf in reads(node):
-                uses.setdefault(leaf.value, []).append((node.name, leaf.view))
+    readers: dict[str, list[tuple[str, View]]] = {}
+    for user, leaf in uses(graph.nodes):
+        readers.setdefault(leaf.value, []).append((user.name, leaf.view))
     found: dict[str, tuple[int, int]] = {}
     kept: set[str] = set()
     for reader in graph.nodes:
@@ -54,7 +52,7 @@ def shortens_runs(graph: Graph, weights: Weights, fixed: set[str]) -> dict[str, 
             kept.update(leaf.value for leaf in short)
             continue
         (leaf, run), *_ = short.items()
-        chain = _chain(maps, uses, [leaf.value for leaf in short], run)
+        chain = _chain(maps, readers, [leaf.value for leaf in short], run)
         longer = _run_without(chain, maps, reader, leaf.view, run)
         if longer is None:
             kept.update(chain)
@@ -68,7 +66,7 @@ def _is_plain(node: Compute) -> bool:
 
 
 def _chain(
-    maps: dict[str, Map], uses: dict[str, list[tuple[str, View]]], first: list[str], run: int
+    maps: dict[str, Map], readers: dict[str, list[tuple[str, View]]], first: list[str], run: int
 ) -> list[str]:
     """Maps and those they read element by element, while they are cheap, as long as all others
     that read one of them do so once for each run."""
@@ -80,7 +78,7 @@ def _chain(
             continue
         more = instructions(maps[name])
         beside = all(
-            (reader in found and not view) or _run(view) == run for reader, view in uses[name]
+            (reader in found and not view) or _run(view) == run for reader, view in readers[name]
         )
         if beside and cost + more <= CHEAP:
             cost += more

@@ -13,7 +13,7 @@ from compiler.fusion.counts import elements
 from compiler.fusion.through import in_memory, leaves
 from compiler.loops.dtypes import REDUCED
 from compiler.loops.expressions import Load, Op
-from compiler.loops.graph import Graph, Map, Node, Reduce
+from compiler.loops.graph import ARG, Graph, Map, Node, Reduce
 
 
 def narrowed(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
@@ -28,7 +28,7 @@ def narrowed(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
         for node in graph.nodes
         if isinstance(node, Reduce)
         and node.dtype == "float32"
-        and node.op not in ("argmax", "argmin")
+        and node.op not in ARG
         and readers[node.name] == 1
         and node.name not in fixed
     }

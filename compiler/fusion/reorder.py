@@ -9,8 +9,7 @@ from compiler.fusion.leaves import reads
 from compiler.fusion.through import is_compute, map_leaves
 from compiler.loops.expressions import Expression, Gather, Iota, Load, walk
 from compiler.loops.graph import Graph, Map, Node
-from compiler.loops.layouts import View, normalize
-from compiler.loops.sizes import Size, multiply
+from compiler.loops.layouts import View, dense_order, normalize
 from compiler.loops.through import through
 
 
@@ -63,18 +62,9 @@ def _bijection(node: Map, view: View) -> bool:
     if len(view) != 1:
         return False
     layout = normalize(view[0])
-    whole = elements(node.domain)
-    if layout.offset != 0 or layout.size != whole or layout.is_identity():
+    if layout.offset != 0 or layout.size != elements(node.domain) or layout.is_identity():
         return False
-    width: Size = 1
-    left = dict.fromkeys(range(len(layout.shape)))
-    while left:
-        found = next((d for d in left if layout.strides[d] == width), None)
-        if found is None:
-            return False
-        del left[found]
-        width = multiply(width, layout.shape[found])
-    return True
+    return dense_order(layout.shape, layout.strides) is not None
 
 
 def _chains(expression: Expression) -> int:

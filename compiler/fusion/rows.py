@@ -7,7 +7,13 @@ from functools import lru_cache
 
 from compiler.fusion.leaves import reads
 from compiler.loops.graph import Store
-from compiler.loops.layouts import Layout, Shape, View, normalize, row_major, strides_over
+from compiler.loops.layouts import (
+    Layout,
+    Shape,
+    normalize,
+    row_major,
+    view_strides,
+)
 from compiler.loops.sizes import Size, multiply, product
 
 Mask = tuple[tuple[Size, bool], ...]
@@ -97,14 +103,8 @@ def ends_of(rows: Store, ends: Store) -> bool:
         return False
     if rows.mode != "set" or ends.mode != "set" or rows.terms or ends.terms:
         return False
-    whole, part = (_strides(store.view, d) for store, d in ((rows, rows.domain), (ends, along)))
-    seen = (_strides(leaf.view, rows.domain) for leaf in reads(rows))
+    whole, part = (view_strides(one.view, d) for one, d in ((rows, rows.domain), (ends, along)))
+    seen = (view_strides(leaf.view, rows.domain) for leaf in reads(rows))
     if any(strides is not None and strides[-1] not in (-1, 0, 1) for strides in seen):
         return False
     return whole is not None and part is not None and whole[:-1] == part
-
-
-def _strides(view: View, digits: Shape) -> tuple[Size, ...] | None:
-    if len(view) > 1:
-        return None
-    return strides_over(view[0], digits) if view else row_major(digits).strides

@@ -13,7 +13,7 @@ from math import prod
 
 from compiler.fusion.counts import elements
 from compiler.fusion.leaves import leaves, reads
-from compiler.fusion.through import is_compute
+from compiler.fusion.through import uses
 from compiler.fusion.weights import LANES, Weights, work
 from compiler.loops.expressions import Expression, Load, Op, convert, rewrite, walk
 from compiler.loops.graph import Call, Compute, Graph, Input, Map, Node, Reduce
@@ -50,10 +50,8 @@ def without_short_reductions(graph: Graph, weights: Weights) -> list[Node]:
     if not maps:
         return graph.nodes
     readers: dict[str, list[Compute]] = {}
-    for node in graph.nodes:
-        if is_compute(node):
-            for leaf in reads(node):
-                readers.setdefault(leaf.value, []).append(node)
+    for reader, leaf in uses(graph.nodes):
+        readers.setdefault(leaf.value, []).append(reader)
 
     def shares(name: str) -> bool:
         others = [node for value in (name, *sources[name]) for node in readers.get(value, ())]

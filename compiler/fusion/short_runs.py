@@ -13,11 +13,11 @@ from dataclasses import replace
 from compiler.fusion.counts import elements
 from compiler.fusion.leaves import reads
 from compiler.fusion.rows import mask_of
-from compiler.fusion.through import is_compute, map_leaves
+from compiler.fusion.through import is_compute, map_leaves, unused_name
 from compiler.fusion.weights import LANES, Weights
 from compiler.loops.expressions import Expression, Load
 from compiler.loops.graph import Call, Compute, Graph, Map, Node, Reduce, Store
-from compiler.loops.layouts import Layout, View, normalize, row_major, strides_over
+from compiler.loops.layouts import Layout, View, normalize, row_major, view_strides
 from compiler.loops.sizes import Size, product
 
 OFTEN = 8
@@ -46,13 +46,13 @@ def without_short_runs(graph: Graph, weights: Weights, names: dict[str, list[str
             continue
         for leaf in reads(node):
             if isinstance(leaf, Load) and leaf not in spread and leaf.value not in written:
-                found = _spread(node, leaf, _free(f"{leaf.value}_spread", taken), weights)
+                found = _spread(node, leaf, unused_name(f"{leaf.value}_spread", taken), weights)
                 if found is not None:
                     made, spread[leaf] = found
                     add(made, node)
         node = _with_spread(node, spread)
         if isinstance(node, Reduce) and _is_split(node, weights):
-            first, node = _halves(node, _free(f"{node.name}_runs", taken))
+            first, node = _halves(node, unused_name(f"{node.name}_runs", taken))
             add(first, node)
         nodes.append(node)
     return nodes
@@ -82,14 +82,6 @@ def _written(graph: Graph) -> set[str]:
             found.add(node.buffer)
         elif isinstance(node, Call):
             found.update((*node.mutates, *node.aliases))
-    return found
-
-
-def _free(name: str, taken: set[str]) -> str:
-    found, count = name, 0
-    while found in taken:
-        count += 1
-        found = f"{name}_{count}"
     return found
 
 
@@ -151,5 +143,5 @@ def _lies_along(view: View, digits: tuple[Size, ...]) -> bool:
     """Whether a view reads the runs of a row one after the other."""
     if not view:
         return True
-    strides = strides_over(view[0], digits) if len(view) == 1 else None
+    strides = view_strides(view, digits)
     return strides is not None and strides[-1] == 1 and strides[-2] == digits[-1]

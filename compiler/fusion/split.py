@@ -17,14 +17,20 @@ from compiler.fusion.counts import elements
 from compiler.fusion.dependencies import apart
 from compiler.fusion.duplicates import carried
 from compiler.fusion.leaves import reads
-from compiler.fusion.through import in_memory, is_compute, leaves
+from compiler.fusion.through import in_memory, is_compute, leaves, operands, stores_into
 from compiler.fusion.versions import Versions
 from compiler.fusion.weights import instructions
 from compiler.loops.expressions import Expression, Load, rewrite
-from compiler.loops.graph import Buffer, Call, Graph, Map, Node, Operand, Store
-from compiler.loops.layouts import Layout, View, compose_views, normalize, row_major
+from compiler.loops.graph import Buffer, Call, Graph, Map, Node, Store
+from compiler.loops.layouts import (
+    View,
+    compose_views,
+    dense_order,
+    normalize,
+    permute,
+)
 from compiler.loops.printer.graphs import node_text
-from compiler.loops.sizes import Size, add, multiply, product
+from compiler.loops.sizes import Size, add, product
 from compiler.loops.through import leaf_through, through
 
 KIND = "split"
@@ -47,7 +53,7 @@ def split_at_pieces(graph: Graph, gate: Gate, names: dict[str, list[str]]) -> li
     cats = _cats(graph)
     if not cats:
         return graph.nodes
-    finals = _finals(graph)
+    only_in_memory = operands(graph) - {leaf.value for leaf in leaves(graph)}
     versions = Versions(graph)
     places = {n.name: p for p, n in enumerate(graph.nodes) if not isinstance(n, Call)}
     taken = set(places)
@@ -57,7 +63,7 @@ def split_at_pieces(graph: Graph, gate: Gate, names: dict[str, list[str]]) -> li
     for place, node in enumerate(graph.nodes):
         path: list[str] = []
         buffer = ""
-        if isinstance(node, Map) and node.name in finals:
+        if isinstance(node, Map) and node.name in only_in_memory:
             original = node
             node = _expanded(node, once, versions, places, path)
             buffer = _cat_of(node, cats)
@@ -144,12 +150,10 @@ def _expanded(
 def _cats(graph: Graph) -> dict[str, list[Store]]:
     """Buffers completely filled by stores of disjoint pieces, in set mode."""
     buffers = {node.name: node for node in graph.nodes if isinstance(node, Buffer)}
-    pieces: dict[str, list[Store]] = {}
-    for node in graph.nodes:
-        if isinstance(node, Store) and node.buffer in buffers:
-            pieces.setdefault(node.buffer, []).append(node)
     found: dict[str, list[Store]] = {}
-    for name, stores in pieces.items():
+    for name, stores in stores_into(graph).items():
+        if name not in buffers:
+            continue
         covered: Size = 0
         for store in stores:
             covered = add(covered, elements(store.domain))
@@ -158,15 +162,6 @@ def _cats(graph: Graph) -> dict[str, list[Store]]:
         if plain and whole and all(apart(a, b) for a, b in pairwise(stores)):
             found[name] = stores
     return found
-
-
-def _finals(graph: Graph) -> set[str]:
-    """Values that only calls and outputs read."""
-    found = {out.value for out in graph.outputs if isinstance(out, Operand)}
-    for node in graph.nodes:
-        if isinstance(node, Call):
-            found.update(operand.value for operand in node.operands())
-    return found - {leaf.value for leaf in leaves(graph)}
 
 
 def _cat_of(node: Map, cats: dict[str, list[Store]]) -> str:
@@ -222,17 +217,5 @@ def inverse(view: View, size: Size) -> View | None:
     layout = normalize(view[0])
     if layout.offset != 0 or product(layout.shape) != size:
         return None
-    widths = row_major(layout.shape).strides
-    left = list(range(len(layout.shape)))
-    shape: list[Size] = []
-    strides: list[Size] = []
-    reach: Size = 1
-    while left:
-        found = next((d for d in left if layout.strides[d] == reach), None)
-        if found is None:
-            return None
-        left.remove(found)
-        shape.append(layout.shape[found])
-        strides.append(widths[found])
-        reach = multiply(reach, layout.shape[found])
-    return compose_views((), (Layout(tuple(reversed(shape)), tuple(reversed(strides))),))
+    order = dense_order(layout.shape, layout.strides)
+    return None if order is None else compose_views((), (permute(layout.shape, order),))

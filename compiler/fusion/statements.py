@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from compiler.fusion.axes import Axes, kept_view, reduced_view, scan_view
 from compiler.fusion.groups import Group
+from compiler.fusion.through import unused_name
 from compiler.loops.expressions import (
     Address,
     Expression,
@@ -147,7 +148,7 @@ class Statements:
         """The expression, with parts that vary over fewer loops extracted as statements."""
         whole = self.bits(expression)
 
-        def outer(part: Expression, varies: int) -> bool:
+        def outer(varies: int) -> bool:
             away = whole & ~varies
             return bool(away & self.reduced) or away.bit_length() == whole.bit_length() != 0
 
@@ -155,7 +156,7 @@ class Statements:
             if not isinstance(part, Op):
                 return part
             varies = self.bits(part)
-            if varies != whole and outer(part, varies):
+            if varies != whole and outer(varies):
                 return self._hoist(part, varies, node)
             args = tuple(visit(argument) for argument in part.args)
             return part if args == part.args else replace(part, args=args)
@@ -165,19 +166,11 @@ class Statements:
     def _hoist(self, part: Op, varies: int, node: Compute) -> Local:
         found = self._hoisted.get(part)
         if found is None:
-            name = self._fresh(node.name)
+            name = unused_name(f"{node.name}_part", self._taken)
+            self._taken.add(name)
             found = self._hoisted[part] = Local(name, part.dtype)
             self.done.append(Let(name, part.dtype, part, members(varies), node.origins))
             self.held[name] = varies
-        return found
-
-    def _fresh(self, name: str) -> str:
-        """A new name for a part of a node: `exp_part`, `exp_part_1`, …"""
-        found, count = f"{name}_part", 0
-        while found in self._taken:
-            count += 1
-            found = f"{name}_part_{count}"
-        self._taken.add(found)
         return found
 
     def bits(self, expression: Expression) -> int:

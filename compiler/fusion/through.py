@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -32,7 +32,7 @@ def rename_operands(argument: object, names: dict[str, str]) -> object:
 
 def operands(graph: Graph) -> set[str]:
     """Values that outputs and calls need in memory."""
-    found = {out.value for out in graph.outputs if isinstance(out, Operand)}
+    found = graph.returned()
     for node in graph.nodes:
         if isinstance(node, Call):
             found.update(operand.value for operand in node.operands())
@@ -47,7 +47,30 @@ def in_memory(graph: Graph) -> set[str]:
 
 def leaves(graph: Graph) -> Iterator[Load | Gather]:
     """What the graph's loops read, each as often as it is read."""
-    return (leaf for node in graph.nodes if is_compute(node) for leaf in reads(node))
+    return (leaf for _, leaf in uses(graph.nodes))
+
+
+def uses(nodes: Iterable[Node]) -> Iterator[tuple[Compute, Load | Gather]]:
+    """Each read of these nodes' loops, with the node that reads."""
+    return ((node, leaf) for node in nodes if is_compute(node) for leaf in reads(node))
+
+
+def stores_into(graph: Graph) -> dict[str, list[Store]]:
+    """Buffers and inputs -> the stores that write them, in order."""
+    found: dict[str, list[Store]] = {}
+    for node in graph.nodes:
+        if isinstance(node, Store):
+            found.setdefault(node.buffer, []).append(node)
+    return found
+
+
+def unused_name(name: str, taken: Container[str]) -> str:
+    """`name`, or `name_1`, … if it is taken."""
+    found, count = name, 0
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    return found
 
 
 def is_compute(node: Node) -> TypeGuard[Compute]:

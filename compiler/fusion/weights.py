@@ -9,7 +9,7 @@ from compiler.fusion.counts import elements
 from compiler.fusion.rows import Mask, kept_size
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Expression, Gather, Load, Op, walk
-from compiler.loops.graph import Call, Graph, Map, Node, Reduce, Scan, Store
+from compiler.loops.graph import Call, Graph, Node, Store, shape_of
 from compiler.loops.layouts import normalize
 from compiler.loops.operators import OPERATORS
 from compiler.loops.program import Memory
@@ -86,11 +86,7 @@ class Weights:
 
     def elements(self, node: Node) -> int:
         """The number of elements in a node's value, or that a store writes."""
-        if isinstance(node, Reduce):
-            return self.number(elements(node.kept))
-        if isinstance(node, (Map, Scan, Store)):
-            return self.number(elements(node.domain))
-        return 0 if isinstance(node, Call) else self.number(elements(node.shape))
+        return 0 if isinstance(node, Call) else self.number(elements(shape_of(node)))
 
     def bytes(self, node: Node) -> int:
         """The size of a node's value in bytes."""

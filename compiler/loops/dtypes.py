@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import struct
+
 BYTES = {
     "float64": 8,
     "float32": 4,
@@ -15,6 +18,8 @@ BYTES = {
     "bool": 1,
 }
 """Item size in bytes of each dtype that a loop can hold. Operations on other dtypes run on ATen."""
+WIDEST_ITEM = 16
+"""That of the widest of these others (complex128); used in estimates."""
 
 FLOATS = frozenset({"float64", "float32", "bfloat16", "float16"})
 INTEGERS = frozenset({"int64", "int32", "int16", "int8", "uint8"})
@@ -31,3 +36,18 @@ def limits(dtype: str) -> tuple[int, int]:
     """The least and greatest value of an integer dtype."""
     bits = 8 * BYTES[dtype]
     return (0, 2**bits - 1) if dtype == "uint8" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+
+
+def rounded(number: float, dtype: str) -> float:
+    """The number as a float of this dtype holds it: half to even, infinite beyond the greatest."""
+    if dtype == "float64" or not math.isfinite(number):
+        return number
+    form = "<e" if dtype == "float16" else "<f"
+    try:
+        packed = struct.pack(form, number)
+    except OverflowError:
+        return math.copysign(math.inf, number)
+    if dtype == "bfloat16":
+        (word,) = struct.unpack("<I", packed)
+        packed = struct.pack("<I", (word + 0x7FFF + (word >> 16 & 1)) & 0xFFFF0000)
+    return float(struct.unpack(form, packed)[0])

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Literal
 
 from compiler.loops.expressions import Expression, Gather, IndexTerm, Load, walk
@@ -30,6 +31,8 @@ ReduceOp = Literal[
 """`exp_sum` is the sum of exp(x - max x), `deviations` that of (x - mean x)^2, in one pass over
 x; code generation replaces two reductions with one if a single pass is cheaper. `max` and `min`
 propagate NaN; `argmax` and `argmin` return the first matching index, or that of the first NaN."""
+ARG: dict[str, ReduceOp] = {"argmax": "max", "argmin": "min"}
+"""Reductions that find where an element is -> the one that finds the element."""
 ScanOp = Literal["sum", "prod", "max", "min"]
 StoreMode = Literal["set", "add", "mul", "maximum", "minimum"]
 """What a store does with the element that is there: replace it, or combine it by this operator."""
@@ -242,24 +245,33 @@ class Graph:
                 found[node.name] = node
         return found
 
+    def returned(self) -> set[str]:
+        """The values of its outputs."""
+        return {output.value for output in self.outputs if isinstance(output, Operand)}
+
 
 def extent(value: Input | Map | Reduce | Scan | Buffer | Result) -> Size:
     """The number of elements in a value's flat space. Inputs and results count as if dense."""
-    if isinstance(value, (Input, Result, Buffer)):
-        return product(value.shape)
-    return product(value.kept if isinstance(value, Reduce) else value.domain)
+    return product(shape_of(value))
+
+
+def shape_of(value: Input | Compute | Buffer | Result) -> Shape:
+    """The digits of a value's flat space; of a store, those that it goes through."""
+    if isinstance(value, Reduce):
+        return value.kept
+    return value.domain if isinstance(value, (Map, Scan, Store)) else value.shape
 
 
 def reads(node: Compute) -> Iterator[Load | Gather]:
-    """The loads of the node's expression, in evaluation order."""
-    for part in walk(node.expression):
-        if isinstance(part, (Load, Gather)):
-            yield part
-    if isinstance(node, Store):
-        for term in node.terms:
-            for part in walk(term.index):
-                if isinstance(part, (Load, Gather)):
-                    yield part
+    """What the node's expressions read, in evaluation order."""
+    return (part for part in expressions(node) if isinstance(part, (Load, Gather)))
+
+
+def expressions(node: Compute) -> Iterator[Expression]:
+    """All expressions of a node, with their subexpressions, in evaluation order."""
+    if not isinstance(node, Store) or not node.terms:
+        return walk(node.expression)
+    return chain(walk(node.expression), *(walk(term.index) for term in node.terms))
 
 
 def written_values(node: Node) -> tuple[str, ...]:

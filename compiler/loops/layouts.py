@@ -262,6 +262,35 @@ def flip(shape: Shape, dims: Sequence[int]) -> Layout:
     return Layout(whole.shape, strides, offset)
 
 
+def same_strides(shape: Sequence[Size], some: Sequence[Size], others: Sequence[Size]) -> bool:
+    """Whether the strides agree in every dimension of more than one element."""
+    return all(a == b for size, a, b in zip(shape, some, others, strict=True) if size != 1)
+
+
+def span(shape: Sequence[Size], strides: Sequence[Size]) -> Size:
+    """The number of elements from the first to the last of a strided tensor."""
+    total: Size = 1
+    for size, stride in zip(shape, strides, strict=True):
+        total = add(total, multiply(subtract(size, 1), stride))
+    return total
+
+
+def dense_order(shape: Shape, strides: tuple[Size, ...]) -> list[int] | None:
+    """The dimensions from the widest stride to the narrowest, without those of size 1, if a strided
+    tensor fills its memory without gaps; None if it does not."""
+    left = [d for d, size in enumerate(shape) if size != 1]
+    order: list[int] = []
+    width: Size = 1
+    while left:
+        dim = next((d for d in reversed(left) if strides[d] == width), None)
+        if dim is None:
+            return None
+        left.remove(dim)
+        order.append(dim)
+        width = multiply(width, shape[dim])
+    return order[::-1]
+
+
 def cuts(shape: Shape) -> Iterator[Size]:
     """The divisors at which a domain splits into digits, including 1 and the total size."""
     width: Size = 1
@@ -324,3 +353,10 @@ def strides_over(layout: Layout, digits: Shape) -> tuple[Size, ...] | None:
         found.append(step)
         left, step = rest, multiply(step, digit)
     return tuple(reversed(found)) if left == 1 and i <= 0 else None
+
+
+def view_strides(view: View, digits: Shape) -> tuple[Size, ...] | None:
+    """The stride of a view along each digit of a domain; None if one has no stride."""
+    if not view:
+        return row_major(digits).strides
+    return strides_over(view[0], digits) if len(view) == 1 else None

@@ -16,8 +16,8 @@ may use it. A reduction over other axes is a rider: it completes only after the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from compiler.loops.expressions import (
@@ -28,10 +28,11 @@ from compiler.loops.expressions import (
     Read,
     ReadIndexed,
     SizeOf,
+    rewrite,
     walk,
 )
 from compiler.loops.graph import ReduceOp, ScanOp, StoreMode
-from compiler.loops.sizes import Size, symbols_of
+from compiler.loops.sizes import Size, product, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,22 @@ class Nest:
         """The buffers that it reads, in order, without duplicates."""
         return tuple(dict.fromkeys(read.buffer for read in reads_in(self.statements)))
 
+    def is_main(self, reduction: Reduction) -> bool:
+        """Whether the reduction completes in each row."""
+        return set(reduction.over) == {i for i, axis in enumerate(self.axes) if axis.reduced}
+
+    def size(self, axes: Iterable[int]) -> Size:
+        """The number of positions along these axes."""
+        return product(self.axes[axis].size for axis in axes)
+
     def writes(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(s.buffer for s in self.statements if isinstance(s, Write)))
+
+
+def runs_over(statement: Statement) -> tuple[int, ...]:
+    """The axes at whose positions the statement's expression is evaluated."""
+    over = statement.over if isinstance(statement, Reduction) else ()
+    return (*statement.axes, *over)
 
 
 def reads_in(statements: Iterable[Statement]) -> Iterator[Read | ReadIndexed]:
@@ -138,6 +153,15 @@ def expressions(statement: Statement) -> Iterator[Expression]:
     if not isinstance(statement, Write) or not statement.terms:
         return walk(statement.expression)
     return chain(walk(statement.expression), *(walk(term.index) for term in statement.terms))
+
+
+def rewritten(statement: Statement, leaf: Callable[[Expression], Expression]) -> Statement:
+    """The statement with `leaf` applied to every leaf of its expressions."""
+    changed = replace(statement, expression=rewrite(statement.expression, leaf))
+    if isinstance(changed, Write) and changed.terms:
+        terms = tuple(replace(term, index=rewrite(term.index, leaf)) for term in changed.terms)
+        return replace(changed, terms=terms)
+    return changed
 
 
 def addresses(statement: Statement) -> Iterator[Address]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from compiler.loops.dtypes import BYTES
 from compiler.loops.graph import Call, Graph
 from compiler.loops.layouts import Shape
 from compiler.loops.nest import Nest
-from compiler.loops.sizes import Size
+from compiler.loops.sizes import Size, multiply
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,10 @@ class Memory:
     shape: Shape
     """Dimensions from the widest stride to the narrowest."""
     size: Size
+
+    @property
+    def bytes(self) -> Size:
+        return multiply(self.size, BYTES[self.dtype])
 
 
 @dataclass(slots=True)

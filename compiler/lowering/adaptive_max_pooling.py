@@ -9,39 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import reduce
 from itertools import product
 
 from compiler.loops.dtypes import FLOATS, compute_dtype, limits
-from compiler.loops.expressions import Gather
-from compiler.loops.layouts import compose_views, permute
+from compiler.loops.graph import ReduceOp
 from compiler.lowering.builder import Builder, reading_order, storage_order
 from compiler.lowering.elements import Element, apply, minimum, number, position, where
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.indexing import read_at
 from compiler.lowering.pooling import VECTOR, indices_of, like, max_pooled, maxima_of
 from compiler.lowering.reduction import reduce_formula, same
 from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
-from compiler.lowering.windows import MOST, tiles
+from compiler.lowering.windows import MOST, check_elements, flat, in_tiles, tiles
 
 SHORT = 16
 """Elements of a row in which a search for the maximum does not fill a vector: ATen takes 1.0 ns for
 each of a tile of 14 x 14, the loops 1.9; of 28 x 28, 0.7 and 0.5 (Zen 4, float32)."""
-
-
-@lowers("adaptive_max_pool2d")
-def adaptive_max_pool2d(
-    builder: Builder, image: Tensor, size: Sequence[int]
-) -> tuple[Tensor, Tensor | None]:
-    return _pooled(builder, image, 2)
-
-
-@lowers("adaptive_max_pool3d")
-def adaptive_max_pool3d(
-    builder: Builder, volume: Tensor, size: Sequence[int]
-) -> tuple[Tensor, Tensor | None]:
-    return _pooled(builder, volume, 3)
 
 
 @estimates("adaptive_max_pool2d", "adaptive_max_pool3d")
@@ -64,13 +48,16 @@ def worth(builder: Builder, image: Tensor, size: Sequence[int]) -> Worth | None:
     return Worth(loops, 0.4 + 0.2 * elements, why)
 
 
-def _pooled(builder: Builder, image: Tensor, rank: int) -> tuple[Tensor, Tensor | None]:
-    shape = builder.meta.shape
+@lowers("adaptive_max_pool2d", "adaptive_max_pool3d")
+def adaptive_max_pool(
+    builder: Builder, image: Tensor, size: Sequence[int]
+) -> tuple[Tensor, Tensor | None]:
+    shape, rank = builder.meta.shape, len(size)
     if several_sizes(image.shape, shape, rank):
         return _of_several_sizes(builder, image, rank)
     sizes = tiles(image.shape, shape, rank)
     if math.prod(sizes) <= MOST:
-        return max_pooled(builder, image, rank, sizes)
+        return max_pooled(rank, builder, image, sizes)
     return _reduced(builder, image, sizes)
 
 
@@ -80,11 +67,8 @@ def _of_several_sizes(builder: Builder, image: Tensor, rank: int) -> tuple[Tenso
     order = storage_order(shape, builder.meta.strides)
     dims = range(len(shape) - rank, len(shape))
     windows = [Uneven(image.shape[dim], shape[dim]) for dim in dims]
-    if math.prod(each.most for each in windows) > MOST:
-        raise NoLowering(f"windows of {math.prod(each.most for each in windows)} elements")
-    memory = strided(builder, image)
-    still = {d: d for d in range(dims[0])}
-    view = compose_views((base(memory, shape, still),), (permute(shape, order),))
+    check_elements(math.prod(each.most for each in windows))
+    memory = builder.in_memory(image)
     along = []
     for window, dim in zip(windows, dims, strict=True):
         at = position(shape, dim, order)
@@ -98,21 +82,13 @@ def _of_several_sizes(builder: Builder, image: Tensor, rank: int) -> tuple[Tenso
         )
     seen, places = [], []
     for chosen in product(*along):
-        terms = tuple(memory.term(dim, at.expression) for at, dim in zip(chosen, dims, strict=True))
-        read = Gather(memory.value, view, terms, memory.dtype)
-        seen.append(Element(read).to(compute_dtype(memory.dtype)))
-        places.append(_place(chosen, [window.size for window in windows]))
+        read = read_at(memory, shape, order, dict(zip(dims, chosen, strict=True)))
+        seen.append(read.to(compute_dtype(memory.dtype)))
+        places.append(flat(chosen, [window.size for window in windows]))
     maxima = maxima_of(builder, seen, image.dtype)
-    if 1 in builder.unread or builder.metas[1] is None:
+    if 1 in builder.unread:
         return maxima, None
     return maxima, indices_of(builder, seen, places, maxima, seen[0].dtype)
-
-
-def _place(at: Sequence[Element], sizes: Sequence[int]) -> Element:
-    """The flat index in a plane of these sizes."""
-    return reduce(
-        lambda total, one: total * one[1] + one[0], zip(at[1:], sizes[1:], strict=True), at[0]
-    )
 
 
 def _reduced(
@@ -121,23 +97,19 @@ def _reduced(
     """Large windows that tile an image: a reduction over a dimension for each of the image's."""
     meta, rank = like(builder, image.dtype), len(sizes)
     lead = len(image.shape) - rank
-    indexed = 1 not in builder.unread and builder.metas[1] is not None
+    indexed = 1 not in builder.unread
     innermost = reading_order(image)[-1] - lead
     if indexed and innermost >= 0 and 1 < sizes[innermost] < SHORT:
         raise NoLowering(f"indices in rows of {sizes[innermost]} elements")
-    shape = list(image.shape[:lead])
-    for d, size in enumerate(sizes):
-        shape += [meta.shape[lead + d], size]
-    dims = [lead + 2 * d + 1 for d in range(rank)]
-    tiled = builder.reshape(image, tuple(shape))
+    tiled, dims = in_tiles(builder, image, sizes)
     compute = compute_dtype(image.dtype)
     greatest = reduce_formula(
-        builder, "max", same, (tiled,), dims, keepdim=True, compute=compute, dtype=image.dtype
+        builder, "max", same, (tiled,), dims, compute, keepdim=True, dtype=image.dtype
     )
     maxima = builder.copy(builder.reshape(greatest, meta.shape), meta)
     if not indexed:
         return maxima, None
-    order = range(len(shape))
+    order = range(len(tiled.shape))
     x, most = (
         Element(builder.load(tensor, tiled.shape, order)).to(compute)
         for tensor in (tiled, greatest)
@@ -147,23 +119,14 @@ def _reduced(
         + position(tiled.shape, lead + 2 * d + 1, order)
         for d, size in enumerate(sizes)
     ]
-    place = _place(at, [size for size in image.shape[lead:] if isinstance(size, int)])
+    place = flat(at, image.shape[lead:])
 
-    def best(op: str, chosen: Element, otherwise: int) -> Element:
+    def best(op: ReduceOp, chosen: Element, otherwise: int) -> Element:
         places = builder.map(
             where(chosen, place, number(otherwise, "int64")).expression,
             builder.contiguous(tiled.shape, "int64"),
         )
-        found = reduce_formula(
-            builder,
-            "min" if op == "min" else "max",
-            same,
-            (places,),
-            dims,
-            keepdim=False,
-            compute="int64",
-            dtype="int64",
-        )
+        found = reduce_formula(builder, op, same, (places,), dims, "int64")
         inner = storage_order(meta.shape, meta.strides)
         return Element(builder.load(builder.reshape(found, meta.shape), meta.shape, inner))
 

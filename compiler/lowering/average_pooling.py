@@ -7,14 +7,14 @@ as zero. Source: aten/src/ATen/native/cpu/AvgPoolKernel.cpp.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import partial, reduce
 from math import prod
-from typing import Any
+from operator import add
 
 from compiler.loops.dtypes import FLOATS, compute_dtype
 from compiler.loops.layouts import Layout, Shape, row_major
 from compiler.loops.sizes import Size, multiply, subtract
-from compiler.lowering.builder import Builder, storage_order
+from compiler.lowering.builder import Builder, storage_order, strides_in
 from compiler.lowering.dimensions import with_size
 from compiler.lowering.elements import Element, apply, position
 from compiler.lowering.joins import place
@@ -24,28 +24,13 @@ from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.uneven_windows import Uneven, several_sizes
 from compiler.lowering.views import piece
-from compiler.lowering.windows import MOST, Windows, each, tiles
-
-
-@lowers("avg_pool1d")
-def avg_pool1d(builder: Builder, tensor: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
-    return _avg_pool(builder, tensor, 1, *arguments, **keywords)
-
-
-@lowers("avg_pool2d")
-def avg_pool2d(builder: Builder, image: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
-    return _avg_pool(builder, image, 2, *arguments, **keywords)
-
-
-@lowers("avg_pool3d")
-def avg_pool3d(builder: Builder, volume: Tensor, *arguments: Any, **keywords: Any) -> Tensor:
-    return _avg_pool(builder, volume, 3, *arguments, **keywords)
+from compiler.lowering.windows import MOST, Windows, each, in_tiles, tiles
 
 
 def _avg_pool(
+    rank: int,
     builder: Builder,
     tensor: Tensor,
-    rank: int,
     kernel: Sequence[int],
     stride: Sequence[int] = (),
     padding: Sequence[int] = (0,),
@@ -58,9 +43,13 @@ def _avg_pool(
     divisor: Element | int = divisor_override or windows.elements
     if not (divisor_override or windows.inside() or (count_include_pad and not ceil_mode)):
         divisor = windows.counted(padded=count_include_pad).to(windows.compute)
-    total = reduce(lambda one, other: one + other, windows.seen(0))
     divide = "div" if dtype in FLOATS else "trunc_divide"
-    return builder.map(apply(divide, total, divisor).to(dtype).expression)
+    mean = apply(divide, reduce(add, windows.seen(0)), divisor)
+    return builder.map(mean.to(dtype).expression)
+
+
+for _rank in (1, 2, 3):
+    lowers(f"avg_pool{_rank}d")(partial(_avg_pool, _rank))
 
 
 @lowers("_adaptive_avg_pool2d")
@@ -75,27 +64,15 @@ def adaptive_avg_pool2d(builder: Builder, image: Tensor, size: Sequence[Size]) -
     if prod(sizes) > MOST:
         return _reduced(builder, image, sizes)
     windows = Windows(builder, image, 2, sizes)
-    total = reduce(lambda one, other: one + other, windows.seen(0))
-    mean = total / sizes[0] / sizes[1]
+    mean = reduce(add, windows.seen(0)) / sizes[0] / sizes[1]
     return builder.map(mean.to(meta.dtype).expression)
 
 
 def _reduced(builder: Builder, image: Tensor, sizes: tuple[int, ...]) -> Tensor:
     """The means of large windows that tile an image: a reduction over two dimensions of six."""
-    meta, lead = builder.meta, len(image.shape) - 2
-    high, wide = meta.shape[lead:]
-    tiled = builder.reshape(image, (*image.shape[:lead], high, sizes[0], wide, sizes[1]))
-    compute = compute_dtype(meta.dtype)
-    total = reduce_formula(
-        builder,
-        "sum",
-        same,
-        (tiled,),
-        (lead + 1, lead + 3),
-        keepdim=False,
-        compute=compute,
-        dtype=compute,
-    )
+    tiled, dims = in_tiles(builder, image, sizes)
+    compute = compute_dtype(builder.meta.dtype)
+    total = reduce_formula(builder, "sum", same, (tiled,), dims, compute)
     return builder.pointwise(
         [total], lambda x: (Element(x) / sizes[0] / sizes[1]).expression, compute=compute
     )
@@ -124,33 +101,18 @@ def _summed(
     shape = with_size(tensor.shape, dim, uneven.count)
     order = storage_order(builder.meta.shape, builder.meta.strides)
     compute = compute_dtype(builder.meta.dtype)
-    widths = row_major(tuple(shape[d] for d in order)).strides
-    strides = tuple(widths[order.index(d)] for d in range(len(shape)))
     total = uneven.total(builder, tensor, dim, shape, order, compute)
     if mean:
         total = total / uneven.width(position(shape, dim, order)).to(compute)
     dtype = builder.meta.dtype if last else compute
-    return builder.map(total.to(dtype).expression, Meta(shape, strides, dtype))
-
-
-@lowers("avg_pool2d_backward")
-def avg_pool2d_backward(
-    builder: Builder, grad: Tensor, image: Tensor, *arguments: Any, **keywords: Any
-) -> Tensor:
-    return _avg_pool_backward(builder, grad, 2, *arguments, **keywords)
-
-
-@lowers("avg_pool3d_backward")
-def avg_pool3d_backward(
-    builder: Builder, grad: Tensor, volume: Tensor, *arguments: Any, **keywords: Any
-) -> Tensor:
-    return _avg_pool_backward(builder, grad, 3, *arguments, **keywords)
+    return builder.map(total.to(dtype).expression, Meta(shape, strides_in(shape, order), dtype))
 
 
 def _avg_pool_backward(
+    rank: int,
     builder: Builder,
     grad: Tensor,
-    rank: int,
+    image: Tensor,
     kernel: Sequence[int],
     stride: Sequence[int],
     padding: Sequence[int],
@@ -177,6 +139,10 @@ def _avg_pool_backward(
     return builder.map(total.to(builder.meta.dtype).expression)
 
 
+for _rank in (2, 3):
+    lowers(f"avg_pool{_rank}d_backward")(partial(_avg_pool_backward, _rank))
+
+
 @lowers("_adaptive_avg_pool2d_backward")
 def adaptive_avg_pool2d_backward(builder: Builder, grad: Tensor, image: Tensor) -> Tensor:
     meta = builder.meta
@@ -189,7 +155,7 @@ def adaptive_avg_pool2d_backward(builder: Builder, grad: Tensor, image: Tensor) 
 def _adaptive_backward(builder: Builder, grad: Tensor) -> Tensor:
     """Each pixel gets a share from the windows that it lies in: those of the gradient's image, with
     the sizes exchanged. Columns first, which are fewer then."""
-    shape, rank = grad.shape, len(grad.shape)
+    shape = grad.shape
     compute = compute_dtype(builder.meta.dtype)
     order = storage_order(builder.meta.shape, builder.meta.strides)
     share = Element(builder.load(grad, shape, order)).to(compute)
@@ -197,9 +163,7 @@ def _adaptive_backward(builder: Builder, grad: Tensor) -> Tensor:
     for dim in dims:
         forward = Uneven(builder.meta.shape[dim], shape[dim])
         share = share / forward.width(position(shape, dim, order)).to(compute)
-    widths = row_major(tuple(shape[d] for d in order)).strides
-    strides = tuple(widths[order.index(d)] for d in range(rank))
-    spread = builder.map(share.expression, Meta(shape, strides, compute))
+    spread = builder.map(share.expression, Meta(shape, strides_in(shape, order), compute))
     for dim in reversed(dims):
         uneven = Uneven(shape[dim], builder.meta.shape[dim])
         spread = _summed(builder, spread, dim, uneven, last=dim == dims[0], mean=False)
@@ -224,8 +188,7 @@ def _spread(
         covered.append(multiply(grad.shape[first + d], size))
     shown = builder.view(grad, Layout(tuple(digits), tuple(steps)), tuple(covered))
     order = storage_order(meta.shape, meta.strides)
-    inner = row_major(tuple(covered[d] for d in order)).strides
-    made = Meta(tuple(covered), tuple(inner[order.index(d)] for d in range(len(order))), meta.dtype)
+    made = Meta(tuple(covered), strides_in(tuple(covered), order), meta.dtype)
     spread = builder.pointwise(
         [shown],
         lambda x: reduce(lambda x, divisor: x / divisor, divisors, Element(x)).expression,

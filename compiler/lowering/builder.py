@@ -22,12 +22,15 @@ from compiler.loops.layouts import (
     Shape,
     View,
     compose_views,
+    dense_order,
     expand,
     permute,
     row_major,
-    strides_over,
+    same_strides,
+    span,
+    view_strides,
 )
-from compiler.loops.sizes import Size, add, multiply, subtract
+from compiler.loops.sizes import Size
 from compiler.lowering.registry import NoLowering
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -141,7 +144,7 @@ class Builder:
     def map(self, expression: Expression, meta: Meta | None = None, name: str = "") -> Tensor:
         """A map from an expression written for the output's storage order."""
         meta = meta or self.meta
-        order = _storage_order(meta.shape, meta.strides)
+        order = storage_order(meta.shape, meta.strides)
         domain = tuple([meta.shape[d] for d in order])
         if 0 in domain:
             return self.buffer(meta, name)
@@ -235,14 +238,9 @@ class Builder:
         shape = tensor.shape
         if 0 in shape:
             return Operand(tensor.value, tensor.dtype, shape, strides or row_major(shape).strides)
-        found = logical_strides(tensor)
-        if found is not None and (
-            strides is None
-            or strides == found
-            or all(a == b or size == 1 for a, b, size in zip(strides, found, shape, strict=True))
-        ):
-            offset = tensor.view[0].offset if tensor.view else 0
-            return Operand(tensor.value, tensor.dtype, shape, strides or found, offset)
+        found = placed(tensor)
+        if found is not None and (strides is None or same_strides(shape, strides, found.strides)):
+            return found if strides is None else replace(found, strides=strides)
         strides = strides or row_major(shape).strides
         return self._materialized(tensor, strides)
 
@@ -251,21 +249,18 @@ class Builder:
         name = f"{tensor.value}_copy"
         still = {d for d, s in enumerate(strides) if s == 0}
         left = tuple(1 if d in still else size for d, size in enumerate(shape))
-        order = storage_order(left, strides)
         if still:
             one = Layout(left, row_major(shape).strides)
             tensor = self.view(tensor, one, left)
         copied = self.copy(tensor, Meta(left, strides, tensor.dtype), name)
-        if stored_strides(copied) == _moving(strides, left):
+        made = placed(copied)
+        if made is not None and same_strides(left, made.strides, strides):
             return Operand(copied.value, tensor.dtype, shape, strides)
         # gaps between the elements: the memory is larger than the tensor
-        span: Size = 1
-        for size, stride in zip(left, strides, strict=True):
-            span = add(span, multiply(subtract(size, 1), stride))
         order = sorted(
             range(len(left)), key=lambda d: -s if isinstance(s := strides[d], int) else 0
         )
-        wide = Buffer(self.fresh(name), tensor.dtype, (span,))
+        wide = Buffer(self.fresh(name), tensor.dtype, (span(left, strides),))
         self.graph.nodes.append(wide)
         whole = Tensor(wide.name, (Layout(left, strides),), left, tensor.dtype)
         self.store(whole, copied, order=order)
@@ -298,53 +293,29 @@ class Builder:
         return Tensor(tensor.value, compose_views(tensor.view, (layout,)), shape, tensor.dtype)
 
 
-def stored_strides(tensor: Tensor) -> tuple[Size, ...]:
-    """The strides of a newly created value, 0 for dimensions of size 1."""
-    strides = tensor.view[0].strides if tensor.view else row_major(tensor.shape).strides
-    return _moving(strides, tensor.shape)
-
-
-def _moving(strides: tuple[Size, ...], shape: Shape) -> tuple[Size, ...]:
-    return tuple(0 if size == 1 else s for s, size in zip(strides, shape, strict=True))
-
-
-def storage_order(shape: Shape, strides: tuple[Size, ...]) -> list[int]:
+@lru_cache(maxsize=1 << 12)
+def storage_order(shape: Shape, strides: tuple[Size, ...]) -> tuple[int, ...]:
     """Dimensions from the widest stride to the narrowest, if the tensor is dense in that order.
 
     Otherwise (broadcasts, gaps, strides that cannot be compared), row-major order.
     """
-    return list(_storage_order(shape, strides))
-
-
-@lru_cache(maxsize=1 << 12)
-def _storage_order(shape: Shape, strides: tuple[Size, ...]) -> tuple[int, ...]:
-    rank = len(shape)
-    moving = [d for d, size in enumerate(shape) if size != 1]
-    still = [d for d, size in enumerate(shape) if size == 1]
-    left = set(moving)
-    order: list[int] = []
-    width: Size = 1
-    while left:
-        found = [d for d in left if strides[d] == width]
-        if not found:
-            return tuple(range(rank))
-        dim = max(found)
-        order.append(dim)
-        left.remove(dim)
-        width = multiply(width, shape[dim])
-    order.reverse()
-    return tuple(order + still) if order != sorted(order) else tuple(range(rank))
+    order = dense_order(shape, strides)
+    if order is None or order == sorted(order):
+        return tuple(range(len(shape)))
+    return (*order, *(d for d, size in enumerate(shape) if size == 1))
 
 
 def stored_view(shape: Shape, order: Sequence[int]) -> View:
     """Row-major index of `shape` -> flat index of a value whose digits are `shape` in `order`."""
     if list(order) == sorted(order):
         return ()
-    strides = row_major(tuple(shape[d] for d in order)).strides
-    placed: list[Size] = [0] * len(shape)
-    for dim, stride in zip(order, strides, strict=True):
-        placed[dim] = stride
-    return (Layout(shape, tuple(placed)),)
+    return (Layout(shape, strides_in(shape, order)),)
+
+
+def strides_in(shape: Shape, order: Sequence[int]) -> tuple[Size, ...]:
+    """The strides of a tensor that is dense with its dimensions in this order, widest first."""
+    widths = dict(zip(order, row_major(tuple(shape[d] for d in order)).strides, strict=True))
+    return tuple(widths[d] for d in range(len(shape)))
 
 
 def reading_order(tensor: Tensor) -> list[int]:
@@ -363,8 +334,13 @@ def reading_order(tensor: Tensor) -> list[int]:
 
 def logical_strides(tensor: Tensor) -> tuple[Size, ...] | None:
     """The stride of each dimension in the value's flat space, or None if one has no stride."""
-    if not tensor.view:
-        return row_major(tensor.shape).strides
-    if len(tensor.view) > 1:
+    return view_strides(tensor.view, tensor.shape)
+
+
+def placed(tensor: Tensor) -> Operand | None:
+    """The tensor as a strided one over its value; None if a dimension has no stride."""
+    strides = logical_strides(tensor)
+    if strides is None:
         return None
-    return strides_over(tensor.view[0], tensor.shape)
+    offset = tensor.view[0].offset if tensor.view else 0
+    return Operand(tensor.value, tensor.dtype, tensor.shape, strides, offset)

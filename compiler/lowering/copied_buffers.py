@@ -20,7 +20,6 @@ from compiler.loops.graph import (
     Operand,
     Store,
     extent,
-    operands,
     reads,
     written_values,
 )
@@ -65,7 +64,7 @@ class _Stores:
         """Value -> the names of the tensors over it."""
         for name, tensor in graph.tensors.items():
             self.shown[tensor.value].append(name)
-        self.returned = {operand.value for operand in operands(graph.outputs)}
+        self.returned = graph.returned()
 
     def written_directly(self, copies: list[Store]) -> None:
         for copy in copies:

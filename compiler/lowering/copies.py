@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from compiler.loops.dtypes import REDUCED
 from compiler.loops.expressions import Expression, Op, convert
-from compiler.lowering.builder import Builder, logical_strides, storage_order
+from compiler.loops.layouts import same_strides
+from compiler.lowering.builder import Builder, logical_strides, placed, storage_order
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.views import piece
@@ -20,14 +21,11 @@ def as_promised(builder: Builder, tensor: Tensor) -> Tensor:
         return builder.copy(tensor, meta)
     if 0 in tensor.shape:
         return tensor
-    dense = logical_strides(tensor)
-    if dense is None or tensor.value in builder.offsets or tensor.value in builder.written:
+    found = placed(tensor)
+    if found is None or tensor.value in builder.offsets or tensor.value in builder.written:
         return builder.copy(tensor, meta)
-    offset = tensor.view[0].offset if tensor.view else 0
-    same = all(
-        size == 1 or a == b for a, b, size in zip(dense, meta.strides, meta.shape, strict=True)
-    )
-    return tensor if same and offset == 0 else builder.copy(tensor, meta)
+    same = found.offset == 0 and same_strides(meta.shape, found.strides, meta.strides)
+    return tensor if same else builder.copy(tensor, meta)
 
 
 @lowers("clone", "lift_fresh_copy", "contiguous", "prims.clone")

@@ -79,7 +79,7 @@ def lower(
     must run on ATen.
     """
     load_families()
-    return _Driver(graph_module, name, device, gate).run()
+    return _Driver(graph_module, name, device, gate or Gate()).run()
 
 
 class _Driver:
@@ -88,10 +88,10 @@ class _Driver:
         graph_module: fx.GraphModule,
         name: str,
         device: torch.device | None,
-        gate: Gate | None,
+        gate: Gate,
     ) -> None:
         self.module = graph_module
-        self.kept = None if gate is None or gate.silent else Kept(gate, name)
+        self.kept = None if gate.silent else Kept(gate, name)
         self.graph = Graph(name)
         self.builder = Builder(self.graph)
         self.builder.about_to_write = self.unshare
@@ -243,7 +243,7 @@ class _Driver:
         if node.target is _ITEM and self.item(node, value):
             return
         if isinstance(value, torch.Tensor):
-            answers, several = [value], False
+            returned, several = [value], False
         elif isinstance(value, torch.SymInt):
             self.values[node] = self.sizes.of(value)
             return
@@ -262,15 +262,15 @@ class _Driver:
             return
         else:
             several = isinstance(value, (list, tuple))
-            answers = list(value) if several else []
+            returned = list(value) if several else []
         known = operation(_PHYSICAL.get(node.target, node.target))
         if known.name in _NOTHING or (
             known.name == "aten._assert_scalar.default" and self.arguments(node)[0][0] is True
         ):
             self.values[node] = None
             return
-        metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers])
-        plain = self.are_plain(node, answers, metas)
+        metas = tuple([self.meta(a) if isinstance(a, torch.Tensor) else None for a in returned])
+        plain = self.are_plain(node, returned, metas)
         self.builder.metas = metas
         read = self.read_results(node, metas)
         self.builder.unread = frozenset(i for i, meta in enumerate(read) if meta is None)
@@ -284,16 +284,16 @@ class _Driver:
         self.memory.note(node, known, results)
 
     def are_plain(
-        self, node: fx.Node, answers: Sequence[Any], metas: tuple[Meta | None, ...]
+        self, node: fx.Node, results: Sequence[Any], metas: tuple[Meta | None, ...]
     ) -> bool:
         """Whether loops support all results of a node; if not, it is noted as foreign."""
         if self.fake.device is None:
             self.fake.device = next(
-                (a.device for a in answers if isinstance(a, torch.Tensor)), None
+                (a.device for a in results if isinstance(a, torch.Tensor)), None
             )
         plain = all(
-            meta is None or self.is_plain(answer, meta)
-            for answer, meta in zip(answers, metas, strict=True)
+            meta is None or self.is_plain(result, meta)
+            for result, meta in zip(results, metas, strict=True)
         )
         if not plain:
             self.foreign.add(node)
@@ -363,15 +363,15 @@ class _Driver:
             if not kept:
                 reason = f"{reason}: {obstacle}" if reason else ""
                 if self.kept is not None:
-                    self.kept.is_call(node, known, f"{known.name}: {obstacle}", asked=plain)
+                    self.kept.is_call(node, f"{known.name}: {obstacle}", asked=plain)
         elif self.kept is not None:
-            self.kept.is_call(node, known, f"no lowering for {known.name}", asked=False)
+            self.kept.is_call(node, f"no lowering for {known.name}", asked=False)
         args, kwargs = self.arguments(node)
         value = node.meta.get("val")
         single = not isinstance(value, (list, tuple))
         read = self.read_results(node, metas)
-        answers = ([] if value is None else [value]) if single else value
-        return self.called(node, known, args, kwargs, answers, read, single, reason)
+        returned = ([] if value is None else [value]) if single else value
+        return self.called(node, known, args, kwargs, returned, read, single, reason)
 
     def worth(self, node: fx.Node, known: Operation) -> Worth | None:
         if known.estimate is None:
@@ -386,7 +386,7 @@ class _Driver:
         known: Operation,
         args: Sequence[Any],
         kwargs: dict[str, Any],
-        answers: Sequence[Any],
+        returned: Sequence[Any],
         metas: tuple[Meta | None, ...],
         single: bool,
         reason: str,
@@ -404,9 +404,9 @@ class _Driver:
             reason=reason,
             strides=lambda tensor: strides.get(id(tensor)),
         )
-        for result, answer in zip(results, answers, strict=True):
+        for result, fake in zip(results, returned, strict=True):
             if result is not None and not self.memory.has_owner(result.value):
-                self.note_offset(result.value, answer)
+                self.note_offset(result.value, fake)
         return results
 
     def promised(self, node: fx.Node) -> Iterator[tuple[Tensor, Meta]]:
@@ -423,16 +423,16 @@ class _Driver:
         args, kwargs = self.arguments(node)
 
         def add_call(
-            known: Operation, args: Any, kwargs: Any, answers: list[Any], single: bool
+            known: Operation, args: Any, kwargs: Any, returned: list[Any], single: bool
         ) -> tuple[Any, ...]:
-            if any(isinstance(a, (list, tuple)) for a in answers):
+            if any(isinstance(a, (list, tuple)) for a in returned):
                 raise Unsupported(f"{known.name} returns a list inside {name}")
-            metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in answers)
-            self.are_plain(node, answers, metas)
+            metas = tuple(self.meta(a) if isinstance(a, torch.Tensor) else None for a in returned)
+            self.are_plain(node, returned, metas)
             reason = "" if known.wanted else f"no lowering for {known.name}"
             if self.kept is not None and known.lowering is None:
-                self.kept.is_call(node, known, f"no lowering for {known.name}", asked=False)
-            return self.called(node, known, args, kwargs, answers, metas, single, reason)
+                self.kept.is_call(node, f"no lowering for {known.name}", asked=False)
+            return self.called(node, known, args, kwargs, returned, metas, single, reason)
 
         if name not in higher_order.OF_ONE_OPERATION:
             parts = [

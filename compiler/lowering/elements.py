@@ -14,13 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compiler.loops.dtypes import FLOATS, REDUCED, compute_dtype, limits
+from compiler.loops.dtypes import FLOATS, REDUCED, compute_dtype, limits, rounded
 from compiler.loops.expressions import Const, Expression, Iota, Op, SizeOf, convert
 from compiler.loops.layouts import Layout, Shape
 from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size, Symbolic
 from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.promotion import Number, promote, rounded
+from compiler.lowering.promotion import Number, promote
 from compiler.lowering.reals import Real, StoredNumber
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
@@ -220,6 +220,7 @@ def formula_map(
     meta = meta or builder.meta
     compute = compute_dtype(compute or meta.dtype)
     order = storage_order(meta.shape, meta.strides)
+    sixteen = compares and common in REDUCED
 
     def element(value: Any, keeps: bool = False) -> Any:
         if isinstance(value, Tensor):
@@ -235,15 +236,15 @@ def formula_map(
             return Element(value.expression).to(compute)
         if isinstance(value, StoredNumber):
             loaded = Element(builder.load(value.tensor, meta.shape, order))
-            return (loaded.to(common) if compares and common in REDUCED else loaded).to(compute)
-        return rounded(value, common) if compares and isinstance(value, float) else value
+            return (loaded.to(common) if sixteen else loaded).to(compute)
+        return rounded(value, common) if sixteen and isinstance(value, float) else value
 
     bound = [element(value, position in raw) for position, value in enumerate(args)]
     named = {key: element(value) for key, value in (keywords or {}).items()}
-    answer = formula(*bound, **named)
-    if not isinstance(answer, Element):
-        answer = number(answer, meta.dtype)
-    return builder.map(answer.to(meta.dtype).expression, meta, name)
+    found = formula(*bound, **named)
+    if not isinstance(found, Element):
+        found = number(found, meta.dtype)
+    return builder.map(found.to(meta.dtype).expression, meta, name)
 
 
 def elementwise(
@@ -274,7 +275,10 @@ def elementwise(
     return register
 
 
-def position(shape: Shape, dim: int, order: Sequence[int]) -> Element:
-    """The index along one dimension of `shape`, for a domain with its dimensions in this order."""
-    strides = tuple(1 if d == dim else 0 for d in order)
-    return Element(Iota((Layout(tuple(shape[d] for d in order), strides),)))
+def position(
+    shape: Shape, dim: int, order: Sequence[int], *, step: int = 1, start: int = 0
+) -> Element:
+    """The index along one dimension of `shape`, for a domain with its dimensions in this order:
+    a line through it, if it has a step or a start."""
+    strides = tuple(step if d == dim else 0 for d in order)
+    return Element(Iota((Layout(tuple(shape[d] for d in order), strides, start),)))

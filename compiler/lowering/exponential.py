@@ -72,13 +72,13 @@ def power_of_element(x: Element, exponent: Operand) -> Operand:
 def _integer_power(x: Element, exponent: Number) -> Element:
     if x.dtype == "bool" or not 0 < exponent <= LARGEST_UNROLLED_POWER:
         raise NoLowering(f"{x.dtype} to the power {exponent}")
-    left, base, answer = int(exponent), x, None
+    left, base, found = int(exponent), x, None
     while left:
         if left & 1:
-            answer = base if answer is None else answer * base
+            found = base if found is None else found * base
         base, left = base * base, left >> 1
-    assert answer is not None
-    return answer
+    assert found is not None
+    return found
 
 
 @elementwise("pow.Scalar")

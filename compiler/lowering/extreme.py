@@ -20,17 +20,10 @@ def extreme(
     builder: Builder, x: Tensor, op: ReduceOp, dims: Sequence[int], keepdim: bool
 ) -> Tensor:
     """The greatest or least element; for bool, whether any or all are true."""
-    logical: ReduceOp = "any" if op == "max" else "all"
-    return reduce_formula(
-        builder,
-        logical if x.dtype == "bool" else op,
-        same,
-        (x,),
-        dims,
-        keepdim=keepdim,
-        compute=compute_dtype(x.dtype),
-        dtype=x.dtype,
-    )
+    compute = compute_dtype(x.dtype)
+    if x.dtype == "bool":
+        op = "any" if op == "max" else "all"
+    return reduce_formula(builder, op, same, (x,), dims, compute, keepdim=keepdim, dtype=x.dtype)
 
 
 def _register(op: ReduceOp, position: ReduceOp) -> None:
@@ -57,9 +50,7 @@ def _index_of(
     builder: Builder, x: Tensor, op: ReduceOp, dims: Sequence[int], keepdim: bool
 ) -> Tensor:
     compute = "uint8" if x.dtype == "bool" else compute_dtype(x.dtype)
-    return reduce_formula(
-        builder, op, same, (x,), dims, keepdim=keepdim, compute=compute, dtype="int64"
-    )
+    return reduce_formula(builder, op, same, (x,), dims, compute, keepdim=keepdim, dtype="int64")
 
 
 def _argument(builder: Builder, x: Tensor, op: ReduceOp, dim: int | None, keepdim: bool) -> Tensor:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from compiler.loops.dtypes import BYTES
+from compiler.lowering.promotion import dtype_name
 from compiler.lowering.registry import Unsupported
 from compiler.lowering.sizes import Sizes
 from compiler.lowering.tensors import Meta
@@ -26,7 +27,7 @@ class FakeTensors:
         """The shape, strides and dtype of a fake tensor."""
         if value.layout is not _STRIDED:
             raise Unsupported(f"a tensor of layout {value.layout}")
-        dtype = _names.get(value.dtype) or _name(value.dtype)
+        dtype = dtype_name(value.dtype)
         if dtype not in BYTES and value.is_quantized:
             raise Unsupported("a quantized tensor")
         if value._has_symbolic_sizes_strides:
@@ -40,13 +41,3 @@ class FakeTensors:
             return False
         device = value.device
         return device == self.device or (self.device is None and device.type != "meta")
-
-
-_names: dict[Any, str] = {}
-
-
-def _name(dtype: Any) -> str:
-    found = _names.get(dtype)
-    if found is None:
-        found = _names[dtype] = str(dtype).removeprefix("torch.")
-    return found

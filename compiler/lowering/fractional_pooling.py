@@ -16,40 +16,28 @@ from compiler.loops.layouts import Layout, compose_views, permute
 from compiler.loops.sizes import add, multiply
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.elements import Element, position, where
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.indexing import base
 from compiler.lowering.pooling import indices_of, maxima_of
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.views import piece
-from compiler.lowering.windows import MOST
+from compiler.lowering.windows import check_elements, flat
+
+_PLACES = {2: (1, 0), 3: (0, 1, 2)}
+"""Where the sample of each dimension is among those of a plane."""
 
 
-@lowers("fractional_max_pool2d")
-def fractional_max_pool2d(
+@lowers("fractional_max_pool2d", "fractional_max_pool3d")
+def fractional_max_pool(
     builder: Builder, image: Tensor, kernel: Sequence[int], size: Sequence[int], samples: Tensor
 ) -> tuple[Tensor, Tensor | None]:
-    return _pooled(builder, image, kernel, samples, (1, 0))
-
-
-@lowers("fractional_max_pool3d")
-def fractional_max_pool3d(
-    builder: Builder, image: Tensor, kernel: Sequence[int], size: Sequence[int], samples: Tensor
-) -> tuple[Tensor, Tensor | None]:
-    return _pooled(builder, image, kernel, samples, (0, 1, 2))
-
-
-def _pooled(
-    builder: Builder, image: Tensor, kernel: Sequence[int], samples: Tensor, places: Sequence[int]
-) -> tuple[Tensor, Tensor | None]:
-    """`places`: of the sample of each dimension among those of a plane."""
-    if math.prod(kernel) > MOST:
-        raise NoLowering(f"windows of {math.prod(kernel)} elements")
+    check_elements(math.prod(kernel))
     if image.dtype not in ("float32", "float64") or samples.dtype != image.dtype:
         raise NoLowering("places are computed in 16 bits")
-    windows = _Windows(builder, image, kernel, samples, places)
+    windows = _Windows(builder, image, kernel, samples)
     seen = windows.seen()
     maxima = maxima_of(builder, seen, image.dtype)
-    if 1 in builder.unread or builder.metas[1] is None:
+    if 1 in builder.unread:
         return maxima, None
     return maxima, indices_of(builder, seen, windows.places(), maxima, image.dtype)
 
@@ -58,15 +46,10 @@ class _Windows:
     """The windows of a pooling, in the memory order of its result."""
 
     def __init__(
-        self,
-        builder: Builder,
-        image: Tensor,
-        kernel: Sequence[int],
-        samples: Tensor,
-        places: Sequence[int],
+        self, builder: Builder, image: Tensor, kernel: Sequence[int], samples: Tensor
     ) -> None:
         self.builder = builder
-        self.memory = strided(builder, image)
+        self.memory = builder.in_memory(image)
         self.shape = builder.meta.shape
         self.order = storage_order(self.shape, builder.meta.strides)
         self.first = len(self.shape) - len(kernel)
@@ -74,7 +57,7 @@ class _Windows:
         self.steps = list(product(*(range(size) for size in kernel)))
         self.starts: list[Element] = []
         """Where each window begins in each dimension."""
-        for d, (count, place) in enumerate(zip(kernel, places, strict=True)):
+        for d, (count, place) in enumerate(zip(kernel, _PLACES[len(kernel)], strict=True)):
             dim = self.first + d
             size, results = image.shape[dim], self.shape[dim]
             if not isinstance(size, int) or not isinstance(results, int):
@@ -117,12 +100,8 @@ class _Windows:
 
     def places(self) -> list[Element]:
         """The flat index of each of these elements in its plane."""
-        found = []
-        for step in self.steps:
-            total: Element | None = None
-            for d, inner in enumerate(step):
-                at = self.starts[d] + inner
-                total = at if total is None else total * self.extents[d][0] + at
-            assert total is not None
-            found.append(total)
-        return found
+        sizes = [size for size, _ in self.extents]
+        return [
+            flat([start + at for start, at in zip(self.starts, step, strict=True)], sizes)
+            for step in self.steps
+        ]

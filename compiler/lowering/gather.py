@@ -15,9 +15,8 @@ from compiler.lowering.indexing import (
     Indices,
     advanced,
     base,
+    index_terms,
     positions,
-    strided,
-    term,
 )
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
@@ -30,7 +29,6 @@ def gathered(
     indices: Mapping[int, Tensor],
     *,
     wraps: bool,
-    checked: bool = True,
     says: str = "",
 ) -> Tensor:
     """A map over the output that reads `source`.
@@ -43,25 +41,14 @@ def gathered(
         return builder.buffer()
     if any(source.shape[dim] == 0 for dim in indices):
         raise NoLowering("an index into no elements")
-    memory = strided(builder, source)
+    memory = builder.in_memory(source)
     order = storage_order(meta.shape, meta.strides)
     layout = base(memory, meta.shape, dims)
     view = compose_views((layout,), (permute(meta.shape, order),))
+    given = index_terms(builder, memory, indices, meta.shape, order, wraps=wraps, says=says)
     terms = tuple(
-        positions(builder, memory, dim, index, meta.shape, order)
-        or term(
-            builder,
-            memory,
-            dim,
-            index,
-            meta.shape,
-            order,
-            wraps=wraps,
-            checked=checked,
-            says=says,
-            named=place if says == INDEX else dim,
-        )
-        for place, (dim, index) in enumerate(indices.items())
+        positions(builder, memory, dim, index, meta.shape, order) or term
+        for (dim, index), term in zip(indices.items(), given, strict=True)
     )
     read = Gather(memory.value, view, terms, source.dtype)
     return builder.map(convert(read, meta.dtype))

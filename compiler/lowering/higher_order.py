@@ -85,15 +85,15 @@ def of_subgraphs(
     if not single and not isinstance(value, (list, tuple)):
         raise Unsupported(f"{name} returns a {type(value).__name__}")
     read = {user.args[1] for user in node.users if user.target is operator.getitem}
-    answers = [value] if single else [one if i in read else None for i, one in enumerate(value)]
+    returned = [value] if single else [one if i in read else None for i, one in enumerate(value)]
     known_numbers = {
         i: number(one)
-        for i, one in enumerate(answers)
+        for i, one in enumerate(returned)
         if one is not None and not isinstance(one, torch.Tensor)
     }
-    answers = [None if i in known_numbers else one for i, one in enumerate(answers)]
+    returned = [None if i in known_numbers else one for i, one in enumerate(returned)]
     known = Operation(f"{HIGHER_ORDER}{name}", None, None, False, True, (), (), ())
-    results = add_call(known, args, keywords, answers, single)
+    results = add_call(known, args, keywords, returned, single)
     if single:
         return results[0]
     return tuple(known_numbers.get(i, one) for i, one in enumerate(results))
@@ -121,8 +121,8 @@ def with_effects(add_call: AddCall, args: list[Any], keywords: dict[str, Any], v
     known = replace(operation(target), lowering=None, effect=True)
     returns = target._schema.returns
     single = len(returns) == 1 and not isinstance(value[1], (list, tuple))
-    answers = list(value[1:]) if returns else []
-    results = add_call(known, rest, keywords, answers, single)
+    returned = list(value[1:]) if returns else []
+    results = add_call(known, rest, keywords, returned, single)
     return (None, *(results or (None,)))
 
 
@@ -156,9 +156,9 @@ def functionalized(
             copies.append(_copy(builder, given, metas))
             keywords[name] = copies[-1]
     returns = target._schema.returns
-    answers = list(value[: len(value) - len(copies)]) if returns else []
-    single = len(returns) == 1 and not isinstance(answers[0], (list, tuple))
-    results = add_call(known, [], keywords, answers, single)
+    returned = list(value[: len(value) - len(copies)]) if returns else []
+    single = len(returns) == 1 and not isinstance(returned[0], (list, tuple))
+    results = add_call(known, [], keywords, returned, single)
     return (*(results or (None,)), *copies)
 
 
@@ -174,13 +174,13 @@ def with_random_state(
     if inner.writes:
         raise Unsupported(f"{inner.name} writes its arguments inside {name}")
     known = replace(inner, name=f"{name}:{inner.name}", lowering=None, effect=True, shares=())
-    answer = value[1] if saves else value
-    single = not isinstance(answer, (list, tuple))
-    answers = [answer] if single else list(answer)
+    results = value[1] if saves else value
+    single = not isinstance(results, (list, tuple))
+    returned = [results] if single else list(results)
     if not saves:
-        results = add_call(known, [state, *rest], keywords, answers, single)
+        results = add_call(known, [state, *rest], keywords, returned, single)
         return results[0] if single else results
-    before, *found = add_call(known, rest, keywords, [value[0], *answers], False)
+    before, *found = add_call(known, rest, keywords, [value[0], *returned], False)
     return before, found[0] if single else tuple(found)
 
 
@@ -197,10 +197,10 @@ def random_value(node: fx.Node) -> Any:
     if mode is None:
         raise Unsupported(f"{node.name} has no fake tensors")
     with mode:
-        answer = target(*rest, **keywords)
+        results = target(*rest, **keywords)
     if not saves:
-        return answer
-    return mode.from_tensor(torch.get_rng_state(), static_shapes=True), answer
+        return results
+    return mode.from_tensor(torch.get_rng_state(), static_shapes=True), results
 
 
 def _only_aten(target: Any) -> None:

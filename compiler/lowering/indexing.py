@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.loops.expressions import Expression, IndexTerm, convert
-from compiler.loops.layouts import Layout, Shape
+from compiler.loops.expressions import Gather, IndexTerm, convert
+from compiler.loops.graph import Operand
+from compiler.loops.layouts import Layout, Shape, compose_views, permute
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
+from compiler.lowering.elements import Element
+from compiler.lowering.promotion import Number
 from compiler.lowering.registry import NoLowering
 from compiler.lowering.tables import formula, known
 from compiler.lowering.tensors import Tensor
@@ -20,31 +23,11 @@ from compiler.lowering.tensors import Tensor
 Indices = Sequence[Tensor | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Strided:
-    """A tensor in memory."""
-
-    value: str
-    shape: Shape
-    strides: tuple[Size, ...]
-    offset: Size
-    dtype: str
-
-    def term(self, dim: int, index: Expression) -> IndexTerm:
-        """An index along a dimension, which may lie outside of it."""
-        return IndexTerm(index, self.shape[dim], self.strides[dim], wraps=False, checked=False)
-
-
 INDEX, GATHER, TARGET = "index", "gather", "target"
 """The operation whose error wording is used (`IndexTerm.says`)."""
 
 
-def strided(builder: Builder, tensor: Tensor) -> Strided:
-    operand = builder.in_memory(tensor)
-    return Strided(operand.value, tensor.shape, operand.strides, operand.offset, tensor.dtype)
-
-
-def base(memory: Strided, shape: Shape, dims: Mapping[int, int]) -> Layout:
+def base(memory: Operand, shape: Shape, dims: Mapping[int, int]) -> Layout:
     """Row-major index of `shape` -> the memory's index.
 
     `dims` maps dimensions of the memory to those of `shape`; the others stay at index 0.
@@ -55,30 +38,51 @@ def base(memory: Strided, shape: Shape, dims: Mapping[int, int]) -> Layout:
     return Layout(shape, tuple(strides), memory.offset)
 
 
-def term(
+def read_at(
+    memory: Operand,
+    shape: Shape,
+    order: Sequence[int],
+    indices: Mapping[int, Element],
+    otherwise: Number | None = None,
+) -> Element:
+    """The element at computed indices along some dimensions of the memory, and at the position in
+    the domain `shape` along the others; `otherwise` beyond the ends of a dimension."""
+    still = {d: d for d in range(len(memory.shape)) if d not in indices}
+    view = compose_views((base(memory, shape, still),), (permute(shape, order),))
+    terms = tuple(unchecked(memory, dim, index) for dim, index in indices.items())
+    return Element(Gather(memory.value, view, terms, memory.dtype, otherwise))
+
+
+def unchecked(memory: Operand, dim: int, index: Element) -> IndexTerm:
+    """An index along a dimension, which may lie outside of it."""
+    size, stride = memory.shape[dim], memory.strides[dim]
+    return IndexTerm(index.expression, size, stride, wraps=False, checked=False)
+
+
+def index_terms(
     builder: Builder,
-    memory: Strided,
-    dim: int,
-    index: Tensor,
+    memory: Operand,
+    indices: Mapping[int, Tensor],
     shape: Shape,
     order: Sequence[int],
     *,
     wraps: bool,
-    checked: bool = True,
     says: str = "",
-    named: int = 0,
-) -> IndexTerm:
-    """An index, broadcast to the domain `shape`, along one dimension of the memory, which error
-    messages call `named`."""
-    if index.dtype not in ("int64", "int32", "int16", "int8", "uint8"):
-        raise NoLowering(f"an index of {index.dtype}")
-    loaded = convert(builder.load(index, shape, order), "int64")
-    size, stride = memory.shape[dim], memory.strides[dim]
-    return IndexTerm(loaded, size, stride, wraps, checked, says, named)
+) -> list[IndexTerm]:
+    """Indices, broadcast to the domain `shape`, along dimensions of the memory."""
+    terms = []
+    for place, (dim, index) in enumerate(indices.items()):
+        if index.dtype not in ("int64", "int32", "int16", "int8", "uint8"):
+            raise NoLowering(f"an index of {index.dtype}")
+        loaded = convert(builder.load(index, shape, order), "int64")
+        size, stride = memory.shape[dim], memory.strides[dim]
+        named = place if says == INDEX else dim
+        terms.append(IndexTerm(loaded, size, stride, wraps, says=says, dim=named))
+    return terms
 
 
 def positions(
-    builder: Builder, memory: Strided, dim: int, index: Tensor, shape: Shape, order: Sequence[int]
+    builder: Builder, memory: Operand, dim: int, index: Tensor, shape: Shape, order: Sequence[int]
 ) -> IndexTerm | None:
     """An index that depends on the positions alone, and is in range; None for others."""
     size = memory.shape[dim]
@@ -95,7 +99,7 @@ def positions(
     found = formula(table, digits, list(order).index(along))
     if found is None:
         found = builder.load(index, shape, order)
-    return memory.term(dim, found)
+    return unchecked(memory, dim, Element(found))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,16 +7,16 @@ from functools import reduce
 from itertools import product
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Gather, Iota, Load
+from compiler.loops.expressions import Iota, Load
 from compiler.loops.graph import StoreMode
-from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_major, slice_dimension
+from compiler.loops.layouts import Layout, Shape, compose_views, row_major, slice_dimension
 from compiler.loops.sizes import Size, add, at_least, subtract
 from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
 from compiler.lowering.copies import as_promised
 from compiler.lowering.dimensions import bound, dimension, position, with_size
 from compiler.lowering.elements import Element, apply, constant, number, size_element, where
 from compiler.lowering.elements import position as index_along
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.indexing import read_at
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.views import diagonal_layout, piece
@@ -34,7 +34,7 @@ def place(
     """Fill `whole`, a view of a buffer, or add to it, in the buffer's memory order."""
     order = storage_order(builder.meta.shape, builder.meta.strides)
     if len(order) != len(whole.shape):
-        order = list(range(len(whole.shape)))
+        order = tuple(range(len(whole.shape)))
     value = source if isinstance(source, Tensor) else number(source, whole.dtype).expression
     builder.store(whole, value, order=order, mode=mode)
 
@@ -238,22 +238,16 @@ def _surrounded(
     cannot. Steps divide the dimensions."""
     shape = builder.meta.shape
     order = storage_order(shape, builder.meta.strides)
-    memory = strided(builder, tensor)
-    still = {d: d for d in range(len(shape)) if d not in starts}
-    view = compose_views((base(memory, shape, still),), (permute(shape, order),))
-    terms = tuple(
-        memory.term(dim, Iota((_stepped(shape, order, dim, start, step),)))
-        for dim, start in starts.items()
-    )
+    indices = {dim: _stepped(shape, order, dim, start, step) for dim, start in starts.items()}
     otherwise = constant(value, tensor.dtype).number
-    return builder.map(Gather(memory.value, view, terms, memory.dtype, otherwise))
+    read = read_at(builder.in_memory(tensor), shape, order, indices, otherwise)
+    return builder.map(read.expression)
 
 
-def _stepped(shape: Shape, order: Sequence[int], dim: int, start: int, step: int) -> Layout:
+def _stepped(shape: Shape, order: Sequence[int], dim: int, start: int, step: int) -> Element:
     """(index - start) / step along a dimension; out of range where the step does not divide."""
     if step == 1:
-        digits = tuple(shape[d] for d in order)
-        return Layout(digits, tuple(1 if d == dim else 0 for d in order), -start)
+        return index_along(shape, dim, order, start=-start)
     size = shape[dim]
     assert isinstance(size, int)
     at = order.index(dim)
@@ -261,7 +255,7 @@ def _stepped(shape: Shape, order: Sequence[int], dim: int, start: int, step: int
     digits = (*before, size // step, step, *after)
     strides = (*[0] * len(before), 1, size, *[0] * len(after))
     quotient, rest = divmod(start, step)
-    return Layout(digits, strides, -quotient - rest * size)
+    return Element(Iota((Layout(digits, strides, -quotient - rest * size),)))
 
 
 def _covered(

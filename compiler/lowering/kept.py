@@ -74,7 +74,7 @@ class Kept:
             return False
         return self._gate.decide(decision) == ATEN
 
-    def is_call(self, node: fx.Node, known: Operation, why: str, *, asked: bool) -> None:
+    def is_call(self, node: fx.Node, why: str, *, asked: bool) -> None:
         """Record a call for which there was no choice. It goes to the gate if loops were requested,
         or if `as_call` has reported another decision (`asked`)."""
         decision = Decision(

@@ -20,7 +20,8 @@ from compiler.lowering.reduction import (
     count,
     finish,
     over_count,
-    reduced_rows,
+    reduce_formula,
+    same,
 )
 from compiler.lowering.registry import lowers
 from compiler.lowering.tensors import Meta, Tensor
@@ -36,7 +37,7 @@ def shown(builder: Builder, tensor: Tensor, meta: Meta | None) -> Tensor | None:
         return None
     if tensor.dtype == meta.dtype:
         return builder.reshape(tensor, meta.shape)
-    return finish(builder, lambda e: e, (tensor,), tensor.dtype, meta)
+    return finish(builder, same, (tensor,), tensor.dtype, meta)
 
 
 def statistics(
@@ -58,10 +59,10 @@ def _rstd(builder: Builder, squares: Tensor, size: Size, eps: float, compute: st
 def normalized(
     x: Element, mean: Element, rstd: Element, weight: Element | None, bias: Element | None
 ) -> Element:
-    answer = (x - mean) * rstd
+    scaled = (x - mean) * rstd
     if weight is not None:
-        answer = answer * weight
-    return answer if bias is None else answer + bias
+        scaled = scaled * weight
+    return scaled if bias is None else scaled + bias
 
 
 def inner(x: Tensor, shape: Sequence[Any]) -> tuple[list[int], list[int]]:
@@ -81,16 +82,8 @@ def layer_norm(
 ) -> tuple[Tensor | None, ...]:
     compute = compute_dtype(x.dtype)
     mean, rstd = statistics(builder, x, inner(x, shape)[1], eps, compute)
-    answer = formula_map(builder, normalized, (x, mean, rstd, weight, bias), compute=compute)
-    return answer, shown(builder, mean, builder.metas[1]), shown(builder, rstd, builder.metas[2])
-
-
-def _times(grad: Element, weight: Element | None) -> Element:
-    return grad if weight is None else grad * weight
-
-
-def _with(operands: Sequence[Tensor], weight: Tensor | None) -> Sequence[Tensor]:
-    return operands if weight is None else (*operands, weight)
+    output = formula_map(builder, normalized, (x, mean, rstd, weight, bias), compute=compute)
+    return output, shown(builder, mean, builder.metas[1]), shown(builder, rstd, builder.metas[2])
 
 
 @lowers("_fused_rms_norm")
@@ -101,12 +94,16 @@ def rms_norm(
     if eps is None:
         eps = FLOAT32_EPSILON if compute == "float32" else FLOAT64_EPSILON
     dims = inner(x, shape)[1]
-    squares = reduced_rows(builder, "sum", lambda e: e * e, (x,), dims, compute, "squares")
-    rstd = _rstd(builder, squares, count(x, dims), eps, compute)
-    answer = formula_map(
-        builder, lambda e, r, w=None: _times(e * r, w), _with((x, rstd), weight), compute=compute
+    squares = reduce_formula(
+        builder, "sum", lambda e: e * e, (x,), dims, compute, keepdim=True, name="squares"
     )
-    return answer, shown(builder, rstd, builder.metas[1])
+    rstd = _rstd(builder, squares, count(x, dims), eps, compute)
+
+    def scaled(e: Element, r: Element, w: Element | None) -> Element:
+        return e * r if w is None else e * r * w
+
+    output = formula_map(builder, scaled, (x, rstd, weight), compute=compute)
+    return output, shown(builder, rstd, builder.metas[1])
 
 
 def _of_channels(builder: Builder, tensor: Tensor, x: Tensor) -> Tensor:

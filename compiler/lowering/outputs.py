@@ -8,8 +8,9 @@ from typing import Any
 from torch import fx
 
 from compiler.loops.graph import Operand
+from compiler.loops.layouts import same_strides
 from compiler.loops.sizes import Size, add
-from compiler.lowering.builder import Builder, logical_strides
+from compiler.lowering.builder import Builder, logical_strides, placed
 from compiler.lowering.ownership import Ownership
 from compiler.lowering.reals import Real, StoredNumber
 from compiler.lowering.registry import Unsupported
@@ -23,10 +24,9 @@ def operands(values: Mapping[fx.Node, Any]) -> Iterator[tuple[str, Operand]]:
     """Each node that is a strided tensor over a value, with its operand."""
     for node, shown in values.items():
         if isinstance(shown, Tensor):
-            strides = logical_strides(shown)
-            if strides is not None:
-                offset = shown.view[0].offset if shown.view else 0
-                yield (node.name, Operand(shown.value, shown.dtype, shown.shape, strides, offset))
+            found = placed(shown)
+            if found is not None:
+                yield node.name, found
 
 
 class GraphOutputs:
@@ -52,13 +52,13 @@ class GraphOutputs:
         found = node.args[0]
         for item in found if isinstance(found, (list, tuple)) else (found,):
             try:
-                answer = self._answer(item, handed)
+                output = self._output(item, handed)
             except Unsupported as reason:
                 reason.node = item if isinstance(item, fx.Node) else None
                 raise
-            yield answer
+            yield output
 
-    def _answer(self, item: Any, handed: dict[str, fx.Node]) -> OutputValue:
+    def _output(self, item: Any, handed: dict[str, fx.Node]) -> OutputValue:
         if not isinstance(item, fx.Node):
             if isinstance(item, (bool, int, float, type(None))):
                 return item
@@ -69,8 +69,8 @@ class GraphOutputs:
                 raise Unsupported("the graph returns a list")
             if isinstance(shown, (Real, StoredNumber)):
                 raise Unsupported("the graph returns a symbolic number")
-            answer: OutputValue = shown
-            return answer
+            number: OutputValue = shown
+            return number
         self._builder.node = item.name
         meta = self._metas[item]
         root = self._memory.root(item)
@@ -108,11 +108,8 @@ def _as_view_of(
     """
     if shown.value != root.value or shown.dtype != root.dtype or 0 in (*shown.shape, *root.shape):
         return None
-    strides = logical_strides(root)
-    if strides is None or any(
-        size != 1 and stride != wanted
-        for size, stride, wanted in zip(root.shape, strides, root_meta.strides, strict=True)
-    ):
+    whole = placed(root)
+    if whole is None or not same_strides(root.shape, whole.strides, root_meta.strides):
         return None
-    first = root.view[0].offset if root.view else 0
-    return Operand(shown.value, shown.dtype, shown.shape, meta.strides, add(first, sizes.of(start)))
+    offset = add(whole.offset, sizes.of(start))
+    return Operand(shown.value, shown.dtype, shown.shape, meta.strides, offset)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import product
 from math import prod
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Gather, Iota
-from compiler.loops.layouts import Layout, Shape, compose_views, permute
+from compiler.loops.expressions import Gather
+from compiler.loops.layouts import compose_views, permute
 from compiler.loops.sizes import add, multiply
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.elements import Element, apply, number, position, where
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.indexing import base, unchecked
 from compiler.lowering.registry import NoLowering
 from compiler.lowering.tensors import Tensor
 from compiler.lowering.windows import MOST
@@ -46,10 +48,10 @@ def overlapping(
     if prod(counts) > MOST:
         raise NoLowering(f"windows that overlap {prod(counts)} times")
     order = storage_order(shape, builder.meta.strides)
-    memory = strided(builder, summands)
+    memory = builder.in_memory(summands)
     still = set(range(len(shape))) - {side.dim for side in sides}
     fixed = base(memory, shape, {d: d for d in sorted(still)})
-    total: Element | None = None
+    summed = []
     for before in product(*(range(count)[:: -1 if first else 1] for count in counts)):
         start, terms = fixed, []
         inside: Element | None = None
@@ -59,7 +61,7 @@ def overlapping(
                 place = place + side.padding
             if side.stride == 1:
                 by = side.padding - skipped * side.dilation
-                window = _shifted(shape, side.dim, order, by)
+                window = position(shape, side.dim, order, start=by)
             else:
                 window = apply("floor_divide", place, side.stride) - skipped
             indices = {side.window: window}
@@ -72,18 +74,11 @@ def overlapping(
             elif (skipped + 1) * side.stride > side.kernel:
                 own = apply("remainder", place, side.stride) < side.kernel - skipped * side.stride
                 inside = own if inside is None else inside & own
-            terms += [memory.term(d, indices[d].expression) for d in sorted(indices)]
+            terms += [unchecked(memory, d, indices[d]) for d in sorted(indices)]
         view = compose_views((start,), (permute(shape, order),))
         read = Gather(memory.value, view, tuple(terms), memory.dtype, 0)
         seen = Element(read).to(compute_dtype(memory.dtype))
         if inside is not None:
             seen = where(inside, seen, number(0, seen.dtype))
-        total = seen if total is None else total + seen
-    assert total is not None
-    return total
-
-
-def _shifted(shape: Shape, dim: int, order: Sequence[int], by: int) -> Element:
-    """The index along one dimension, and `by`."""
-    strides = tuple(1 if d == dim else 0 for d in order)
-    return Element(Iota((Layout(tuple(shape[d] for d in order), strides, by),)))
+        summed.append(seen)
+    return reduce(operator.add, summed)

@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Gather
-from compiler.loops.layouts import Shape, compose_views, expand, flip, permute
+from compiler.loops.layouts import Shape, expand, flip
 from compiler.loops.sizes import Size, add, subtract
 from compiler.lowering.builder import Builder, reading_order, storage_order
 from compiler.lowering.dimensions import with_size
 from compiler.lowering.elements import Element, larger, number, position, size_element, smaller
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.indexing import read_at
 from compiler.lowering.joins import place
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
@@ -175,18 +174,12 @@ def _place_rows(
         return place(builder, target, source)
     shape = target.shape
     order = [d for d in storage_order(builder.meta.shape, builder.meta.strides) if d < len(shape)]
-    memory = strided(builder, source)
-    still = {d: d for d in range(len(shape)) if d not in before}
-    view = compose_views((base(memory, shape, still),), (permute(shape, order),))
-    terms = []
-    for dim, count in before.items():
-        size = memory.shape[dim]
-        index = row(
-            position(shape, dim, order) - number(count, "int64"), size_element(size, "int64") - 1
-        )
-        terms.append(memory.term(dim, index.expression))
-    read = Gather(memory.value, view, tuple(terms), memory.dtype)
-    return builder.store(target, read, order=order)
+    indices = {
+        dim: row(position(shape, dim, order) - count, size_element(source.shape[dim], "int64") - 1)
+        for dim, count in before.items()
+    }
+    read = read_at(builder.in_memory(source), shape, order, indices)
+    return builder.store(target, read.expression, order=order)
 
 
 def _columns(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 from compiler.loops.dtypes import FLOATS, limits
@@ -20,24 +20,10 @@ from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.windows import Windows, each
 
 
-@lowers("max_pool2d_with_indices")
-def max_pool2d(
-    builder: Builder, image: Tensor, *arguments: Sequence[int], ceil_mode: bool = False
-) -> tuple[Tensor, Tensor | None]:
-    return max_pooled(builder, image, 2, *arguments)
-
-
-@lowers("max_pool3d_with_indices")
-def max_pool3d(
-    builder: Builder, image: Tensor, *arguments: Sequence[int], ceil_mode: bool = False
-) -> tuple[Tensor, Tensor | None]:
-    return max_pooled(builder, image, 3, *arguments)
-
-
 def max_pooled(
+    rank: int,
     builder: Builder,
     image: Tensor,
-    rank: int,
     kernel: Sequence[int],
     stride: Sequence[int] = (),
     padding: Sequence[int] = (0,),
@@ -55,6 +41,10 @@ def max_pooled(
     return maxima, _indices(builder, windows, seen, maxima) if indexed else None
 
 
+for _rank in (2, 3):
+    lowers(f"max_pool{_rank}d_with_indices")(partial(max_pooled, _rank))
+
+
 VECTOR = 8
 """Positions that fill a vector: int64 in the widest registers."""
 
@@ -69,7 +59,7 @@ def worth(
     Loops compare vectors in any memory order, each element with the maximum and with itself for
     NaN. Nanoseconds: measured on a Zen 4 core, float32.
     """
-    if 1 in builder.unread or builder.metas[1] is None:
+    if 1 in builder.unread:
         return None
     rank = 2 if len(builder.meta.shape) < 5 else 3
     elements = math.prod(each(kernel, rank))

@@ -9,9 +9,8 @@ of a higher one within the same kind (bool, integer, float).
 
 from __future__ import annotations
 
-import math
-import struct
 from collections.abc import Iterable
+from functools import cache
 
 import torch
 
@@ -23,6 +22,7 @@ from compiler.lowering.tensors import Tensor
 Number = bool | int | float
 
 
+@cache
 def dtype_name(dtype: object) -> str:
     """`torch.float32` -> `float32`; a plain name is returned unchanged."""
     return str(dtype).removeprefix("torch.")
@@ -74,19 +74,3 @@ def common(left: str, right: str) -> str:
         other = left if right == "uint8" else right
         return "int16" if other == "int8" else other
     return left if BYTES[left] > BYTES[right] else right
-
-
-def rounded(number: float, dtype: str) -> float:
-    """The number rounded half to even to a 16-bit float dtype; unchanged for other dtypes."""
-    if dtype not in REDUCED or not math.isfinite(number):
-        return number
-    try:
-        if dtype == "float16":
-            (half,) = struct.unpack("<e", struct.pack("<e", number))
-            return float(half)
-        (bits,) = struct.unpack("<I", struct.pack("<f", number))
-    except OverflowError:
-        return math.copysign(math.inf, number)
-    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
-    (wide,) = struct.unpack("<f", struct.pack("<I", bits))
-    return float(wide)

@@ -6,9 +6,9 @@ that the gradient needs. Source: aten/src/ATen/native/quantized/cpu/kernels/Quan
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable, Sequence
 
+from compiler.loops.dtypes import rounded
 from compiler.lowering.builder import Builder
 from compiler.lowering.elements import Element, formula_map, minimum, nearest, where
 from compiler.lowering.registry import NoLowering, lowers
@@ -24,10 +24,10 @@ def per_tensor(
     builder: Builder, x: Tensor, scale: float, zero: int, least: int, greatest: int
 ) -> tuple[Tensor, Tensor | None]:
     _check(x)
-    width = _float32(scale)
+    width = rounded(scale, "float32")
     if not width:
         raise NoLowering("steps of zero width")
-    inverse = _float32(1.0 / width)
+    inverse = rounded(1.0 / width, "float32")  # as the quotient of two float32 is
 
     def steps(value: Element) -> Element:
         return _steps(value * inverse, zero)
@@ -96,9 +96,3 @@ def _clamped(step: Element, least: int, greatest: int) -> Element:
 
 def _within(step: Element, least: int, greatest: int) -> Element:
     return (step >= least) & (step <= greatest)
-
-
-def _float32(number: float) -> float:
-    """The nearest float32. Applied to a quotient of two float32, it is the float32 quotient."""
-    (found,) = struct.unpack("f", struct.pack("f", number))
-    return float(found)

@@ -13,15 +13,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from compiler.loops.dtypes import FLOATS, INTEGERS, REDUCED, compute_dtype, limits
+from compiler.loops.dtypes import FLOATS, INTEGERS, REDUCED, compute_dtype, limits, rounded
 from compiler.loops.graph import DRAWS, Call, Result
-from compiler.loops.layouts import row_major
+from compiler.loops.layouts import dense_order, row_major, same_strides
 from compiler.loops.sizes import product
-from compiler.lowering.builder import Builder, storage_order
+from compiler.lowering.builder import Builder
 from compiler.lowering.calls import tensor_in_memory
 from compiler.lowering.copies import rounded_to
 from compiler.lowering.elements import Element, formula_map
-from compiler.lowering.promotion import rounded
 from compiler.lowering.registry import Lowered, NoLowering, Worth, estimates, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
@@ -94,7 +93,7 @@ def refuse(builder: Builder, name: str, meta: Meta, parameters: tuple[Any, ...])
         raise NoLowering("a parameter that ATen refuses, or for which it draws otherwise")
     if 0 in meta.shape:
         raise NoLowering("no elements")
-    if not _dense(meta):
+    if dense_order(meta.shape, meta.strides) is None:
         raise NoLowering("memory with gaps")
 
 
@@ -118,23 +117,13 @@ def _valid(name: str, dtype: str, *parameters: float) -> bool:
     return abs(first) < far and least_scale and second < far
 
 
-def _dense(meta: Meta) -> bool:
-    return _in_order(meta, storage_order(meta.shape, meta.strides))
-
-
 def _row_major(meta: Meta) -> Meta:
     """The same shape in the memory order in which ATen draws numbers that it then moves."""
     return replace(meta, strides=row_major(meta.shape).strides)
 
 
-def _in_order(meta: Meta, order: Any) -> bool:
-    """Whether the dimensions in this order are row-major."""
-    shape = tuple(meta.shape[d] for d in order)
-    strides = row_major(shape).strides
-    return all(
-        size == 1 or meta.strides[d] == stride
-        for d, size, stride in zip(order, shape, strides, strict=True)
-    )
+def _is_row_major(meta: Meta) -> bool:
+    return same_strides(meta.shape, meta.strides, row_major(meta.shape).strides)
 
 
 def _only(keywords: dict[str, Any]) -> None:
@@ -165,12 +154,12 @@ _DRAWS: dict[str, Callable[..., tuple[Any, ...]]] = {
 parameters."""
 
 
-def _worth(builder: Builder, name: str, meta: Meta, aten: float, loop: float = 0.0) -> Worth:
+def _worth(name: str, meta: Meta, aten: float, loop: float = 0.0) -> Worth:
     """ATen's call, which takes `aten` before its first number, against ours and a loop's `loop`
     nanoseconds a number."""
     count = product(meta.shape)
     size = count if isinstance(count, int) else UNKNOWN
-    pairs = name == "normal" and (size < 16 or not _in_order(meta, range(len(meta.shape))))
+    pairs = name == "normal" and (size < 16 or not _is_row_major(meta))
     wide = f"{name} {'pairs' if pairs else meta.dtype}"
     theirs, ours = NANOSECONDS[wide if wide in NANOSECONDS else name]
     size = max(size, 1)
@@ -194,7 +183,7 @@ def _register(operation: str, which: Any) -> None:
     @estimates(operation)
     def worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
         name = which(*arguments, **keywords)[0]
-        return _worth(builder, name, builder.meta, ATEN)
+        return _worth(name, builder.meta, ATEN)
 
 
 for _operation, _which in _DRAWS.items():
@@ -219,7 +208,7 @@ def bernoulli(builder: Builder, tensor: Tensor, p: Any = 0.5, **keywords: Any) -
 
 @estimates("bernoulli.p")
 def bernoulli_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
-    return _worth(builder, "bernoulli", builder.meta, ATEN, 0.2)
+    return _worth("bernoulli", builder.meta, ATEN, 0.2)
 
 
 @lowers("native_dropout.default")
@@ -244,7 +233,7 @@ def native_dropout(builder: Builder, tensor: Tensor, p: Any, train: Any = True) 
 
 @estimates("native_dropout.default")
 def dropout_worth(builder: Builder, tensor: Tensor, p: Any, train: Any = True) -> Worth | None:
-    return _worth(builder, "bernoulli", builder.meta, DROPOUT, 0.3)
+    return _worth("bernoulli", builder.meta, DROPOUT, 0.3)
 
 
 # a probability or a deviation for each number: a draw whose call checks them, and a loop
@@ -276,7 +265,7 @@ def bernoulli_of_each_worth(builder: Builder, *tensors: Any, **keywords: Any) ->
         return None
     wide = tensors[-1].dtype == "float64"
     units = replace(builder.meta, dtype="float64" if wide else "float32")
-    return _worth(builder, "uniform", units, ATEN - CHECK, 0.3)
+    return _worth("uniform", units, ATEN - CHECK, 0.3)
 
 
 @lowers("normal.Tensor_Tensor", "normal.float_Tensor")
@@ -288,7 +277,7 @@ def normal_of_each(builder: Builder, mean: Any, std: Tensor, **keywords: Any) ->
         raise NoLowering("means and deviations of several dtypes")
     if not isinstance(mean, (Tensor, bool, int, float)):
         raise NoLowering("a parameter that is not a number")
-    if not isinstance(mean, Tensor):
+    if not isinstance(mean, Tensor) and meta.dtype in REDUCED:
         mean = rounded(float(mean), meta.dtype)
     numbers = _for_each(builder, "deviations", std, _row_major(meta))
 
@@ -313,7 +302,7 @@ def normal_about_each(builder: Builder, mean: Tensor, std: Any = 1.0, **keywords
 
 @estimates("normal.Tensor_Tensor", "normal.float_Tensor", "normal.Tensor_float")
 def normal_of_each_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
-    return _worth(builder, "normal", _row_major(builder.meta), MOVED, 0.3)
+    return _worth("normal", _row_major(builder.meta), MOVED, 0.3)
 
 
 # rrelu: a slope for each element that is not positive
@@ -336,7 +325,7 @@ def rrelu(
     if not (builder.on_cpu and isinstance(lower, (int, float)) and isinstance(upper, (int, float))):
         raise NoLowering("a parameter that is not a number")
     every = [one for one in builder.metas if one is not None]
-    if 0 in meta.shape or not all(_in_order(one, range(len(one.shape))) for one in every):
+    if 0 in meta.shape or not all(map(_is_row_major, every)):
         raise NoLowering("memory that is not row-major")
     if meta.dtype not in FLOATS or not lower <= upper:
         raise NoLowering("slopes that are not floats, or none")
@@ -353,4 +342,4 @@ def rrelu(
 @estimates("rrelu_with_noise_functional.default")
 def rrelu_worth(builder: Builder, *arguments: Any, **keywords: Any) -> Worth | None:
     meta = builder.metas[0] or builder.metas[1]
-    return None if meta is None else _worth(builder, "slopes", meta, ATEN, 0.3)
+    return None if meta is None else _worth("slopes", meta, ATEN, 0.3)

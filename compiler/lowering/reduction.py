@@ -8,10 +8,11 @@ aten/src/ATen/native/ReduceOps.cpp, native/cpu/SumKernel.cpp.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.graph import Reduce, ReduceOp
+from compiler.loops.graph import ARG, Reduce, ReduceOp
 from compiler.loops.sizes import Size, product
 from compiler.lowering.builder import Builder, reading_order
 from compiler.lowering.elements import Element, formula_map, size_element
@@ -44,14 +45,15 @@ def reduce_formula(
     formula: Callable[..., Element],
     operands: Sequence[Tensor],
     dims: Sequence[int],
-    *,
-    keepdim: bool,
     compute: str,
-    dtype: str,
+    *,
+    keepdim: bool = False,
+    dtype: str = "",
     name: str = "",
 ) -> Tensor:
-    """A reduction of a formula over tensors that broadcast to the first one's shape."""
-    first = operands[0]
+    """A reduction of a formula over tensors that broadcast to the first one's shape. `compute`: the
+    dtype in which it accumulates, and that of the result if `dtype` is not another one."""
+    first, dtype = operands[0], dtype or compute
     if not dims:
         return _nothing_reduced(builder, op, formula, operands, compute, dtype, name)
     if 0 in first.shape:
@@ -82,7 +84,7 @@ def _nothing_reduced(
 ) -> Tensor:
     """A reduction over no dimensions: a map of the formula."""
     meta = builder.contiguous(operands[0].shape, dtype)
-    if op in ("argmax", "argmin"):
+    if op in ARG:
         return formula_map(builder, lambda: 0, (), meta=meta, name=name)
     return formula_map(builder, formula, operands, compute=compute, meta=meta, name=name)
 
@@ -120,61 +122,28 @@ def finish(
     return formula_map(builder, formula, shaped, compute=compute, meta=meta, name=name)
 
 
-def reduced_rows(
-    builder: Builder,
-    op: ReduceOp,
-    formula: Callable[..., Element],
-    operands: Sequence[Tensor],
-    dims: Sequence[int],
-    compute: str,
-    name: str = "",
-) -> Tensor:
-    """A reduction that is held as it is computed; its dimensions are kept as size 1."""
-    held = compute
-    return reduce_formula(
-        builder, op, formula, operands, dims, keepdim=True, compute=compute, dtype=held, name=name
-    )
-
-
 def same(x: Element) -> Element:
     return x
-
-
-@lowers("sum")
-def total(
-    builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
-) -> Tensor:
-    return _over(builder, "sum", x, dim, keepdim)
 
 
 _OF_BOOLEANS: dict[ReduceOp, ReduceOp] = {"sum": "any", "prod": "all"}
 
 
-def _over(
-    builder: Builder,
+def _total(
     op: ReduceOp,
+    builder: Builder,
     x: Tensor,
-    dim: Dims,
-    keepdim: bool,
+    dim: Dims = None,
+    keepdim: bool = False,
+    dtype: Any = None,
 ) -> Tensor:
-    wanted = builder.meta.dtype
-    return reduce_formula(
-        builder,
-        _OF_BOOLEANS[op] if wanted == "bool" else op,
-        same,
-        (x,),
-        dimensions(x, dim),
-        keepdim=keepdim,
-        compute=compute_dtype(wanted),
-        dtype=wanted,
-    )
+    wanted, dims = builder.meta.dtype, dimensions(x, dim)
+    op, compute = _OF_BOOLEANS[op] if wanted == "bool" else op, compute_dtype(wanted)
+    return reduce_formula(builder, op, same, (x,), dims, compute, keepdim=keepdim, dtype=wanted)
 
 
-@lowers("prod.default", "prod.dim_int")
-def product_over(
-    builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False, dtype: Any = None
-) -> Tensor:
-    return _over(builder, "prod", x, dim, keepdim)
+lowers("sum")(partial(_total, "sum"))
+lowers("prod.default", "prod.dim_int")(partial(_total, "prod"))
 
 
 @lowers("mean.default", "mean.dim")
@@ -183,30 +152,20 @@ def mean(
 ) -> Tensor:
     compute = compute_dtype(builder.meta.dtype)
     dims = dimensions(x, dim)
-    summed = reduced_rows(builder, "sum", same, (x,), dims, compute)
+    summed = reduce_formula(builder, "sum", same, (x,), dims, compute, keepdim=True)
     return finish(builder, lambda s: over_count(s, count(x, dims)), (summed,), compute)
 
 
-@lowers("any")
-def exists(builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    return _quantifier(builder, x, "any", dim, keepdim)
-
-
-@lowers("all")
-def every(builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
-    return _quantifier(builder, x, "all", dim, keepdim)
-
-
-def _quantifier(builder: Builder, x: Tensor, op: ReduceOp, dim: Dims, keepdim: bool) -> Tensor:
+def _quantifier(
+    op: ReduceOp, builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False
+) -> Tensor:
     """Whether any or all are true. As in ATen, the result for uint8 is uint8."""
+    dims, compute = dimensions(x, dim), compute_dtype(x.dtype)
     found = reduce_formula(
-        builder,
-        op,
-        lambda x: x.to("bool"),
-        (x,),
-        dimensions(x, dim),
-        keepdim=keepdim,
-        compute=compute_dtype(x.dtype),
-        dtype="bool",
+        builder, op, lambda x: x.to("bool"), (x,), dims, compute, keepdim=keepdim, dtype="bool"
     )
     return found if builder.meta.dtype == "bool" else finish(builder, same, (found,), "")
+
+
+lowers("any")(partial(_quantifier, "any"))
+lowers("all")(partial(_quantifier, "all"))

@@ -8,11 +8,11 @@ UpSampleMoreKernel.cpp.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from functools import reduce
+from operator import add
 
-from compiler.loops.dtypes import FLOATS
+from compiler.loops.dtypes import FLOATS, rounded
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.registry import NoLowering, lowers
@@ -49,8 +49,7 @@ def _summed(
         if not _side_by_side(size, factor, scale, middle):
             raise NoLowering("pixels of several sizes")
     windows = Windows(builder, grad, rank, factors)
-    total = reduce(lambda one, other: one + other, windows.seen(0))
-    return builder.map(total.to(builder.meta.dtype).expression)
+    return builder.map(reduce(add, windows.seen(0)).to(builder.meta.dtype).expression)
 
 
 def _side_by_side(size: int, factor: int, scale: float | None, middle: bool) -> bool:
@@ -58,12 +57,9 @@ def _side_by_side(size: int, factor: int, scale: float | None, middle: bool) -> 
 
     ATen multiplies in float32: `scale`, if the user gave one, need not be the factor.
     """
-    step = _float32(1 / scale if scale and scale > 0 else 1 / factor)
+    step = rounded(1 / scale if scale and scale > 0 else 1 / factor, "float32")
     start, last = 0.5 if middle else 0.0, size // factor - 1
     return all(
-        min(int(_float32((place + start) * step)), last) == place // factor for place in range(size)
+        min(int(rounded((place + start) * step, "float32")), last) == place // factor
+        for place in range(size)
     )
-
-
-def _float32(number: float) -> float:
-    return float(struct.unpack("f", struct.pack("f", number))[0])

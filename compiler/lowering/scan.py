@@ -7,6 +7,7 @@ aten/src/ATen/native/cpu/ReduceOpsKernel.cpp, native/ReduceOps.cpp (cummax_helpe
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from compiler.loops.dtypes import FLOATS, compute_dtype
@@ -43,17 +44,7 @@ def loaded(builder: Builder, x: Tensor, meta: Meta) -> Element:
     return Element(builder.load(x, meta.shape, storage_order(meta.shape, meta.strides)))
 
 
-@lowers("cumsum")
-def cumsum(builder: Builder, x: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    return _accumulate(builder, x, "sum", dim)
-
-
-@lowers("cumprod")
-def cumprod(builder: Builder, x: Tensor, dim: int, dtype: Any = None) -> Tensor:
-    return _accumulate(builder, x, "prod", dim)
-
-
-def _accumulate(builder: Builder, x: Tensor, op: ScanOp, dim: int) -> Tensor:
+def _accumulate(op: ScanOp, builder: Builder, x: Tensor, dim: int, dtype: Any = None) -> Tensor:
     meta = builder.meta
     if meta.dtype == "bool":
         raise NoLowering("a running total in bool")
@@ -67,17 +58,11 @@ def _accumulate(builder: Builder, x: Tensor, op: ScanOp, dim: int) -> Tensor:
     return scan(builder, op, wide.expression, dim % len(x.shape), meta)
 
 
-@lowers("cummax")
-def cummax(builder: Builder, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    return _extremes(builder, x, "max", dim)
+lowers("cumsum")(partial(_accumulate, "sum"))
+lowers("cumprod")(partial(_accumulate, "prod"))
 
 
-@lowers("cummin")
-def cummin(builder: Builder, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
-    return _extremes(builder, x, "min", dim)
-
-
-def _extremes(builder: Builder, x: Tensor, op: ScanOp, dim: int) -> tuple[Tensor, Tensor]:
+def _extremes(op: ScanOp, builder: Builder, x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """The index is the last position that equals the running extreme or is NaN."""
     values, indices = builder.metas
     assert values is not None
@@ -96,3 +81,7 @@ def _extremes(builder: Builder, x: Tensor, op: ScanOp, dim: int) -> tuple[Tensor
     place = where(reached, position(indices.shape, along, order), -1)
     where_reached = scan(builder, "max", place.expression, along, indices, "index")
     return (builder.copy(best, values) if x.dtype == "bool" else best), where_reached
+
+
+lowers("cummax")(partial(_extremes, "max"))
+lowers("cummin")(partial(_extremes, "min"))

@@ -6,16 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from compiler.loops.dtypes import REDUCED, compute_dtype
-from compiler.loops.expressions import Const, Expression, Iota
+from compiler.loops.expressions import Expression
 from compiler.loops.graph import StoreMode
 from compiler.loops.identities import identity
-from compiler.loops.layouts import Layout, Shape, compose_views, permute, row_major
+from compiler.loops.layouts import Layout, Shape, row_major
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder, Scalar, storage_order
 from compiler.lowering.copies import MOST_REPEATS
 from compiler.lowering.dimensions import dimension, with_size
-from compiler.lowering.elements import Element, apply, formula_map, number, where
-from compiler.lowering.indexing import GATHER, INDEX, Indices, advanced, base, strided, term
+from compiler.lowering.elements import Element, apply, formula_map, number, position, where
+from compiler.lowering.indexing import (
+    GATHER,
+    INDEX,
+    Indices,
+    advanced,
+    base,
+    index_terms,
+)
 from compiler.lowering.registry import Lowered, NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 from compiler.lowering.views import piece
@@ -46,28 +53,14 @@ def scattered(
     whole = builder.copied_to_write(tensor)
     if 0 in shape:
         return whole
-    memory = strided(builder, whole)
+    memory = builder.in_memory(whole)
     order = range(len(shape))
-    terms = [
-        term(
-            builder,
-            memory,
-            dim,
-            index,
-            shape,
-            order,
-            wraps=wraps,
-            says=says,
-            named=place if says == INDEX else dim,
-        )
-        for place, (dim, index) in enumerate(indices.items())
-    ]
     builder.store(
         whole,
         source if isinstance(source, Tensor) else number(source, tensor.dtype).expression,
         view=(base(memory, shape, dims),),
         shape=shape,
-        terms=terms,
+        terms=index_terms(builder, memory, indices, shape, order, wraps=wraps, says=says),
         mode=mode,
     )
     return whole
@@ -316,8 +309,8 @@ def _one_hot(
     if isinstance(source, Tensor):
         source = corner(builder, source, index.shape)
 
-    def chosen(place: Expression, shape: Shape) -> Expression:
-        found = apply("eq", Element(place), Element(builder.load(index, shape, order)))
+    def chosen(place: Element, shape: Shape) -> Expression:
+        found = apply("eq", place, Element(builder.load(index, shape, order)))
         if isinstance(source, Tensor):
             value = Element(builder.load(source, shape, order)).to(meta.dtype).to(computed)
         else:
@@ -333,12 +326,10 @@ def _one_hot(
         whole = builder.buffer()
         for at in range(count):
             target = piece(builder, whole, dim, at, 1)
-            one = chosen(Const(at, "int64"), index.shape)
+            one = chosen(number(at, "int64"), index.shape)
             builder.store(target, one, shape=index.shape, order=order)
         return whole
-    strides = tuple(1 if d == dim else 0 for d in range(len(meta.shape)))
-    place = Iota(compose_views((Layout(meta.shape, strides),), (permute(meta.shape, order),)))
-    return builder.map(chosen(place, meta.shape))
+    return builder.map(chosen(position(meta.shape, dim, order), meta.shape))
 
 
 @lowers("index_add")
@@ -392,10 +383,10 @@ def embedding_dense_backward(
     shape = (indices.size, meta.shape[1])
     if 0 in shape or 0 in meta.shape:
         return whole
-    memory = strided(builder, whole)
+    memory = builder.in_memory(whole)
     index = builder.reshape(indices, (indices.size, 1))
     order = (0, 1)
-    row = term(builder, memory, 0, index, shape, order, wraps=False)
+    (row,) = index_terms(builder, memory, {0: index}, shape, order, wraps=False)
     source = Element(builder.load(builder.reshape(gradient, shape), shape, order))
     if isinstance(padding_idx, int) and padding_idx >= 0:
         padding = apply("eq", Element(row.index), padding_idx)

@@ -8,34 +8,36 @@ native/ReduceOps.cpp (logsumexp_out_impl).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from compiler.loops.dtypes import compute_dtype
 from compiler.lowering.builder import Builder
 from compiler.lowering.elements import Element, eq, exp, formula_map, log, where
-from compiler.lowering.reduction import Dims, dimensions, finish, reduced_rows, same
+from compiler.lowering.reduction import Dims, dimensions, finish, reduce_formula, same
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Meta, Tensor
 
 
-def _row(
+def _greatest(builder: Builder, x: Tensor, dims: Sequence[int], compute: str) -> Tensor:
+    return reduce_formula(builder, "max", same, (x,), dims, compute, keepdim=True, name="amax")
+
+
+def _summed(
     builder: Builder,
-    op: Any,
     formula: Callable[..., Element],
     operands: tuple[Tensor, ...],
-    dim: int,
-    name: str,
+    dims: Sequence[int],
+    compute: str,
 ) -> Tensor:
-    """A reduction along the dimension, which is kept as size 1."""
-    first = operands[0]
-    dims = dimensions(first, dim)
-    return reduced_rows(builder, op, formula, operands, dims, compute_dtype(first.dtype), name)
+    return reduce_formula(
+        builder, "sum", formula, operands, dims, compute, keepdim=True, name="sum"
+    )
 
 
 @lowers("_softmax")
 def softmax(builder: Builder, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    return _softmax(builder, x, dim, lambda m: m)
+    return _softmax(builder, x, dim, same)
 
 
 @lowers("_safe_softmax")
@@ -55,23 +57,23 @@ def _softmax(
     x: Tensor,
     dim: int,
     shift: Callable[[Element], Element],
-    divisor: Callable[[Element], Element] = lambda s: s,
+    divisor: Callable[[Element], Element] = same,
 ) -> Tensor:
-    compute = compute_dtype(x.dtype)
-    top = _row(builder, "max", lambda e: e, (x,), dim, "amax")
+    compute, dims = compute_dtype(x.dtype), dimensions(x, dim)
+    top = _greatest(builder, x, dims, compute)
     between = Meta(x.shape, builder.meta.strides, compute)
     powers = formula_map(
         builder, lambda e, m: exp(e - shift(m)), (x, top), meta=between, name="exp"
     )
-    summed = _row(builder, "sum", lambda e: e, (powers,), dim, "sum")
+    summed = _summed(builder, same, (powers,), dims, compute)
     return formula_map(builder, lambda e, s: e / divisor(s), (powers, summed), compute=compute)
 
 
 @lowers("_log_softmax")
 def log_softmax(builder: Builder, x: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    compute = compute_dtype(x.dtype)
-    top = _row(builder, "max", lambda e: e, (x,), dim, "amax")
-    summed = _row(builder, "sum", lambda e, m: exp(e - m), (x, top), dim, "sum")
+    compute, dims = compute_dtype(x.dtype), dimensions(x, dim)
+    top = _greatest(builder, x, dims, compute)
+    summed = _summed(builder, lambda e, m: exp(e - m), (x, top), dims, compute)
     return formula_map(builder, lambda e, m, s: e - m - log(s), (x, top, summed), compute=compute)
 
 
@@ -79,12 +81,10 @@ def log_softmax(builder: Builder, x: Tensor, dim: int, half_to_float: bool) -> T
 def logsumexp(builder: Builder, x: Tensor, dim: Dims, keepdim: bool = False) -> Tensor:
     """Computed relative to the largest term, unless that is infinite."""
     compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
-    top = reduced_rows(builder, "max", same, (x,), dims, compute, "amax")
+    top = _greatest(builder, x, dims, compute)
 
     def finite(m: Element) -> Element:
         return where(eq(abs(m), math.inf), 0, m)
 
-    summed = reduced_rows(
-        builder, "sum", lambda e, m: exp(e - finite(m)), (x, top), dims, compute, "sum"
-    )
+    summed = _summed(builder, lambda e, m: exp(e - finite(m)), (x, top), dims, compute)
     return finish(builder, lambda s, m: log(s) + finite(m), (summed, top), compute)

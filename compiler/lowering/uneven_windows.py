@@ -9,17 +9,18 @@ with the sizes exchanged.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
+from functools import reduce
 
-from compiler.loops.expressions import Gather
-from compiler.loops.layouts import Shape, compose_views, permute
+from compiler.loops.layouts import Shape
 from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder
 from compiler.lowering.elements import Element, apply, minimum, number, position, where
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.indexing import read_at
 from compiler.lowering.registry import NoLowering
 from compiler.lowering.tensors import Tensor
-from compiler.lowering.windows import MOST
+from compiler.lowering.windows import check_elements
 
 
 def several_sizes(whole: Shape, windows: Shape, rank: int) -> bool:
@@ -42,8 +43,7 @@ class Uneven:
         self.size, self.count = size, count
         widths = [-(-(o + 1) * size // count) - o * size // count for o in range(count)]
         self.least, self.most = min(widths), max(widths)
-        if self.most > MOST:
-            raise NoLowering(f"windows of {self.most} elements")
+        check_elements(self.most)
 
     def start(self, window: Element) -> Element:
         return apply("floor_divide", window * self.size, self.count)
@@ -65,20 +65,16 @@ class Uneven:
     ) -> Element:
         """The sum of each window along `dim`, in the order of its elements: for a domain `shape`,
         which has the windows in the place of the elements, with its dimensions in `order`."""
-        memory = strided(builder, tensor)
-        still = {d: d for d in range(len(shape)) if d != dim}
-        view = compose_views((base(memory, shape, still),), (permute(shape, list(order)),))
+        memory = builder.in_memory(tensor)
         window = position(shape, dim, order)
         start, width = self.start(window), self.width(window)
-        total: Element | None = None
+        summed = []
         for step in range(self.most):
             at = start + step
             if step >= self.least:
                 at = minimum(at, self.size - 1)
-            term = memory.term(dim, at.expression)
-            seen = Element(Gather(memory.value, view, (term,), memory.dtype)).to(compute)
+            seen = read_at(memory, shape, order, {dim: at}).to(compute)
             if step >= self.least:
                 seen = where(number(step, "int64") < width, seen, number(0, compute))
-            total = seen if total is None else total + seen
-        assert total is not None
-        return total
+            summed.append(seen)
+        return reduce(operator.add, summed)

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.loops.expressions import Gather, Iota
+from compiler.loops.expressions import Iota
 from compiler.loops.layouts import Layout, Shape, row_major
 from compiler.loops.sizes import Size, add, divide, multiply
 from compiler.lowering.builder import Builder
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.elements import Element
+from compiler.lowering.indexing import read_at
 from compiler.lowering.overlaps import Side, overlapping
 from compiler.lowering.registry import NoLowering, lowers
 from compiler.lowering.tensors import Tensor
@@ -38,13 +39,11 @@ def im2col(
     shape: Shape = (*image.shape[:lead], *kernel, *counts)
     if not any(padding):
         return _view(builder, image, shape, dilation, stride)
-    memory = strided(builder, image)
-    terms = tuple(
-        memory.term(lead + d, Iota((_along(shape, lead, d, dilation[d], stride[d], -padding[d]),)))
-        for d in (0, 1)
-    )
-    view = base(memory, shape, {d: d for d in range(lead)})
-    return builder.map(Gather(memory.value, (view,), terms, memory.dtype, 0))
+    indices = {
+        lead + d: _along(shape, lead, d, dilation[d], stride[d], -padding[d]) for d in (0, 1)
+    }
+    read = read_at(builder.in_memory(image), shape, range(len(shape)), indices, 0)
+    return builder.map(read.expression)
 
 
 def _view(
@@ -59,11 +58,11 @@ def _view(
     return builder.copy(seen, builder.meta)
 
 
-def _along(shape: Shape, lead: int, d: int, dilation: int, stride: int, start: int) -> Layout:
+def _along(shape: Shape, lead: int, d: int, dilation: int, stride: int, start: int) -> Element:
     """The index along an image's dimension, of (…, window's row and column, row and column)."""
     strides: list[Size] = [0] * len(shape)
     strides[lead + d], strides[lead + 2 + d] = dilation, stride
-    return Layout(shape, tuple(strides), start)
+    return Element(Iota((Layout(shape, tuple(strides), start),)))
 
 
 def _windows(size: Size, kernel: int, dilation: int, padding: int, stride: int) -> Size:

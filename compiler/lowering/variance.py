@@ -8,6 +8,7 @@ cache, and two passes beat Welford's recurrence. Source: aten/src/ATen/native/Re
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from compiler.loops.dtypes import compute_dtype
 from compiler.lowering.builder import Builder
@@ -19,7 +20,7 @@ from compiler.lowering.reduction import (
     dimensions,
     finish,
     over_count,
-    reduced_rows,
+    reduce_formula,
     same,
 )
 from compiler.lowering.registry import lowers
@@ -30,7 +31,7 @@ def moments(
     builder: Builder, x: Tensor, dims: Sequence[int], compute: str
 ) -> tuple[Tensor, Tensor]:
     """The mean and the sum of squared distances from it, reduced dimensions kept as size 1."""
-    summed = reduced_rows(builder, "sum", same, (x,), dims, compute, "sum")
+    summed = reduce_formula(builder, "sum", same, (x,), dims, compute, keepdim=True, name="sum")
     centre = finish(
         builder,
         lambda s: over_count(s, count(x, dims)),
@@ -39,10 +40,16 @@ def moments(
         builder.contiguous(summed.shape, compute),
         "mean",
     )
-    squares = reduced_rows(
-        builder, "sum", lambda e, m: (e - m) * (e - m), (x, centre), dims, compute, "squares"
+    return centre, reduce_formula(
+        builder,
+        "sum",
+        lambda e, m: (e - m) * (e - m),
+        (x, centre),
+        dims,
+        compute,
+        keepdim=True,
+        name="squares",
     )
-    return centre, squares
 
 
 def _variance(x: Tensor, dims: Sequence[int], correction: Number | None) -> Callable[..., Element]:
@@ -57,38 +64,23 @@ def _variance(x: Tensor, dims: Sequence[int], correction: Number | None) -> Call
     return formula
 
 
-@lowers("var.correction")
-def variance(
-    builder: Builder,
-    x: Tensor,
-    dim: Dims = None,
-    *,
-    correction: Number | None = None,
-    keepdim: bool = False,
-) -> Tensor:
-    return _spread(builder, x, dim, _variance(x, dimensions(x, dim), correction))
-
-
-@lowers("std.correction")
-def standard_deviation(
-    builder: Builder,
-    x: Tensor,
-    dim: Dims = None,
-    *,
-    correction: Number | None = None,
-    keepdim: bool = False,
-) -> Tensor:
-    of = _variance(x, dimensions(x, dim), correction)
-    return _spread(builder, x, dim, lambda squares: sqrt(of(squares)))
-
-
 def _spread(
-    builder: Builder, x: Tensor, dim: Dims, formula: Callable[[Element], Element]
+    of_variance: Callable[[Element], Element],
+    builder: Builder,
+    x: Tensor,
+    dim: Dims = None,
+    *,
+    correction: Number | None = None,
+    keepdim: bool = False,
 ) -> Tensor:
-    """A formula of the sum of squared distances from the mean."""
-    compute = compute_dtype(builder.meta.dtype)
-    _, squares = moments(builder, x, dimensions(x, dim), compute)
-    return finish(builder, formula, (squares,), compute)
+    compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
+    variance = _variance(x, dims, correction)
+    _, squares = moments(builder, x, dims, compute)
+    return finish(builder, lambda total: of_variance(variance(total)), (squares,), compute)
+
+
+lowers("var.correction")(partial(_spread, same))
+lowers("std.correction")(partial(_spread, sqrt))
 
 
 @lowers("var_mean.correction")
@@ -102,7 +94,7 @@ def variance_and_mean(
 ) -> tuple[Tensor, Tensor]:
     compute, dims = compute_dtype(builder.meta.dtype), dimensions(x, dim)
     centre, squares = moments(builder, x, dims, compute)
-    answer = finish(builder, _variance(x, dims, correction), (squares,), compute)
+    variance = finish(builder, _variance(x, dims, correction), (squares,), compute)
     if centre.dtype == builder.meta.dtype:
-        return answer, builder.reshape(centre, builder.meta.shape)
-    return answer, finish(builder, same, (centre,), compute)
+        return variance, builder.reshape(centre, builder.meta.shape)
+    return variance, finish(builder, same, (centre,), compute)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.loops.graph import Input, Result, extent
-from compiler.loops.layouts import Layout, expand, flip, permute, row_major, slice_dimension
+from compiler.loops.layouts import Layout, expand, flip, permute, row_major, slice_dimension, span
 from compiler.loops.sizes import Size, add, at_least, multiply, subtract
 from compiler.lowering.builder import Builder
 from compiler.lowering.dimensions import bound, dimension, dimensions, position, without
@@ -212,14 +212,6 @@ def as_strided(
 
 
 OnStrides = Input | Result
-
-
-def span(shape: Sequence[Size], strides: Sequence[Size]) -> Size:
-    """The number of elements from the first to the last of a strided tensor."""
-    total: Size = 1
-    for size, stride in zip(shape, strides, strict=True):
-        total = add(total, multiply(subtract(size, 1), stride))
-    return total
 
 
 @lowers("flip", "prims.rev")

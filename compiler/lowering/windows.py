@@ -7,12 +7,14 @@ which fusion sees through; otherwise a read that has a given number beyond the b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 from itertools import product
 from math import prod
+from operator import mul
 
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Expression, Gather, Iota
-from compiler.loops.layouts import Layout, Shape, compose_views, permute, slice_dimension
+from compiler.loops.layouts import Shape, slice_dimension
+from compiler.loops.sizes import Size
 from compiler.lowering.builder import Builder, storage_order
 from compiler.lowering.elements import (
     Element,
@@ -21,12 +23,18 @@ from compiler.lowering.elements import (
     position,
     size_element,
 )
-from compiler.lowering.indexing import base, strided
+from compiler.lowering.indexing import read_at
 from compiler.lowering.registry import NoLowering
 from compiler.lowering.tensors import Tensor
 
 MOST = 27
 """Elements of the largest window that is lowered; each is a separate read in the loop's code."""
+
+
+def check_elements(count: int) -> None:
+    """Raises `NoLowering` for windows of more than `MOST` elements."""
+    if count > MOST:
+        raise NoLowering(f"windows of {count} elements")
 
 
 class Windows:
@@ -55,8 +63,7 @@ class Windows:
         self.elements = prod(self.kernel)
         self.dims = tuple(range(len(self.shape) - rank, len(self.shape)))
         self.compute = compute_dtype(tensor.dtype)
-        if self.elements > MOST:
-            raise NoLowering(f"windows of {self.elements} elements")
+        check_elements(self.elements)
 
     def inside(self) -> bool:
         """Whether all windows certainly lie inside the tensor."""
@@ -76,16 +83,17 @@ class Windows:
         steps = list(product(*(range(size) for size in self.kernel)))
         if self.inside():
             return [self._view(step) for step in steps]
-        memory = strided(self.builder, self.tensor)
-        still = {d: d for d in range(self.dims[0])}
-        view = compose_views((base(memory, self.shape, still),), (permute(self.shape, self.order),))
+        memory = self.builder.in_memory(self.tensor)
         found = []
         for step in steps:
-            terms = tuple(
-                memory.term(dim, self._index(d, step[d])) for d, dim in enumerate(self.dims)
-            )
-            read = Gather(memory.value, view, terms, memory.dtype, otherwise)
-            found.append(Element(read).to(self.compute))
+            indices = {}
+            for d, dim in enumerate(self.dims):
+                start = step[d] * self.dilation[d] - self.padding[d]
+                indices[dim] = position(
+                    self.shape, dim, self.order, step=self.stride[d], start=start
+                )
+            read = read_at(memory, self.shape, self.order, indices, otherwise)
+            found.append(read.to(self.compute))
         return found
 
     def places(self, order: Sequence[int]) -> list[Element]:
@@ -93,33 +101,25 @@ class Windows:
         the tensor if it lies before it. Row by row, for a domain with its dimensions in `order`."""
         found = []
         for step in product(*(range(size) for size in self.kernel)):
-            total: Element | None = None
+            places = []
             for d, dim in enumerate(self.dims):
                 at = position(self.shape, dim, order) * self.stride[d]
                 at = at + (step[d] * self.dilation[d] - self.padding[d])
-                if self.padding[d]:
-                    at = maximum(at, 0)
-                size = self.tensor.shape[dim]
-                extent = size_element(size)
-                total = at if total is None else total * extent + at
-            assert total is not None
-            found.append(total)
+                places.append(maximum(at, 0) if self.padding[d] else at)
+            found.append(flat(places, self.tensor.shape[self.dims[0] :]))
         return found
 
     def counted(self, *, padded: bool) -> Element:
         """The number of elements of each window that lie in the tensor, or in its padding too."""
-        total: Element | None = None
+        sides = []
         for d, dim in enumerate(self.dims):
-            size = self.tensor.shape[dim]
-            end = size_element(size)
+            end = size_element(self.tensor.shape[dim])
             start = position(self.shape, dim, self.order) * self.stride[d] - self.padding[d]
             if padded:
-                side = minimum(start + self.kernel[d], end + self.padding[d]) - start
+                sides.append(minimum(start + self.kernel[d], end + self.padding[d]) - start)
             else:
-                side = minimum(start + self.kernel[d], end) - maximum(start, 0)
-            total = side if total is None else total * side
-        assert total is not None
-        return total
+                sides.append(minimum(start + self.kernel[d], end) - maximum(start, 0))
+        return reduce(mul, sides)
 
     def _view(self, step: Sequence[int]) -> Element:
         seen = self.tensor
@@ -129,17 +129,27 @@ class Windows:
             seen = self.builder.view(seen, layout, layout.shape)
         return Element(self.builder.load(seen, self.shape, self.order)).to(self.compute)
 
-    def _index(self, d: int, step: int) -> Expression:
-        """The index of a window's element along a dimension."""
-        strides = tuple(self.stride[d] if o == self.dims[d] else 0 for o in self.order)
-        start = step * self.dilation[d] - self.padding[d]
-        shape: Shape = tuple(self.shape[o] for o in self.order)
-        return Iota((Layout(shape, strides, start),))
+
+def flat(at: Sequence[Element], sizes: Sequence[Size]) -> Element:
+    """The row-major index of a position in dimensions of these sizes."""
+    total = at[0]
+    for one, size in zip(at[1:], sizes[1:], strict=True):
+        total = total * size_element(size) + one
+    return total
 
 
 def each(numbers: Sequence[int], rank: int) -> tuple[int, ...]:
     """A number per dimension."""
     return tuple(numbers) if len(numbers) == rank else (numbers[0],) * rank
+
+
+def in_tiles(builder: Builder, image: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, list[int]]:
+    """The image with two dimensions for each that windows of these sizes tile, a window's number
+    and the place in it; and which dimensions are the places."""
+    lead = len(image.shape) - len(sizes)
+    pairs = zip(builder.meta.shape[lead:], sizes, strict=True)
+    shape = (*image.shape[:lead], *(size for pair in pairs for size in pair))
+    return builder.reshape(image, shape), [lead + 2 * d + 1 for d in range(len(sizes))]
 
 
 def tiles(whole: Shape, windows: Shape, rank: int) -> tuple[int, ...]:

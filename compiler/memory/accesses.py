@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.loops.dtypes import BYTES
-from compiler.loops.graph import Call, Input, Operand, Result
+from compiler.loops.dtypes import BYTES, WIDEST_ITEM
+from compiler.loops.graph import Call, Input, Operand, Result, operands
 from compiler.loops.nest import Nest
-from compiler.loops.program import Program
+from compiler.loops.program import Memory, Program
 from compiler.loops.sizes import Size, multiply, product
 from compiler.loops.verifier.spaces import Numbers
-
-WIDEST_ITEM = 16
-"""Size in bytes of the widest element that loops do not hold (complex128); used in estimates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +53,8 @@ class Values:
                 self._join([*step.aliases, *(result.name for result in named)])
         self.outputs: dict[str, list[Operand]] = {}
         """The graph's outputs that are in each value's memory."""
-        for output in graph.outputs:
-            if isinstance(output, Operand):
-                self.outputs.setdefault(output.value, []).append(output)
+        for output in operands(graph.outputs):
+            self.outputs.setdefault(output.value, []).append(output)
         self._numbers = Numbers(program.graph)
 
     def access(self, step: Nest | Call) -> Access:
@@ -87,17 +83,20 @@ class Values:
 
     def bytes(self, value: str) -> Size:
         """The size of its memory in bytes; inputs and results count as if dense."""
-        memory = self.program.memories.get(value)
-        if memory is not None:
-            return multiply(memory.size, BYTES[memory.dtype])
-        form = self.inputs[value] if value in self.inputs else self.results[value][1]
+        form = self.form(value)
+        if isinstance(form, Memory):
+            return form.bytes
         return multiply(product(form.shape), BYTES.get(form.dtype, WIDEST_ITEM))
 
-    def dtype(self, value: str) -> str:
+    def form(self, value: str) -> Memory | Input | Result:
+        """Its memory if a nest writes it, or what the caller or a call says of it."""
         memory = self.program.memories.get(value)
         if memory is not None:
-            return memory.dtype
-        return (self.inputs[value] if value in self.inputs else self.results[value][1]).dtype
+            return memory
+        return self.inputs[value] if value in self.inputs else self.results[value][1]
+
+    def dtype(self, value: str) -> str:
+        return self.form(value).dtype
 
     def number(self, size: Size) -> int | None:
         """A size for the inputs at compile time, or None if a symbol has no hint."""

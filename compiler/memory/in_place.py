@@ -9,7 +9,16 @@ generation updates the reductions before it stores, and stores in the nest's ord
 from __future__ import annotations
 
 from compiler.loops.expressions import Local, Read, ReadIndexed
-from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.nest import (
+    Let,
+    Nest,
+    Reduction,
+    ScanAlong,
+    Statement,
+    Write,
+    expressions,
+    runs_over,
+)
 from compiler.memory.accesses import Values
 
 Refusal = tuple[str, str]
@@ -75,8 +84,8 @@ def _later_use(nest: Nest, write: Write, users: list[Statement], read: str) -> R
     loops = _loops(nest)
     order = {id(statement): place for place, statement in enumerate(nest.statements)}
     for statement in users:
-        runs = {*statement.axes, *(statement.over if isinstance(statement, Reduction) else ())}
-        if any(nest.axes[axis].size != 1 for axis in runs - set(write.axes)):
+        more = set(runs_over(statement)) - set(write.axes)
+        if any(nest.axes[axis].size != 1 for axis in more):
             return "addresses", f"{read} is read more often than {write.buffer} is written"
         stored_later = isinstance(statement, Write) and order[id(statement)] > order[id(write)]
         if loops[id(statement)] > loops[id(write)] or stored_later:

@@ -48,7 +48,7 @@ def plan(
     that are presumably freed when they are released; they only influence the choice of an order.
     The plan is deterministic. Every order, reuse and refusal of a reuse passes the gate.
     """
-    values = Values(program)
+    values, gate = Values(program), gate or Gate()
     timeline = _ordered(program, values, donated, {*donated, *let_go}, gate)
     temporaries = _temporaries(timeline, values)
     placements = _placements(timeline, values, temporaries, donated, gate)
@@ -76,7 +76,7 @@ def _placements(
     values: Values,
     temporaries: Collection[str],
     donated: Collection[str],
-    gate: Gate | None,
+    gate: Gate,
 ) -> dict[str, Placement]:
     """The memory that each value written by a nest reuses; `New` if none, also for temporaries."""
     reuse = Reuse(timeline, values, temporaries, donated, gate)
@@ -96,7 +96,7 @@ def _ordered(
     values: Values,
     donated: Collection[str],
     let_go: Collection[str],
-    gate: Gate | None,
+    gate: Gate,
 ) -> Timeline:
     """The order with the lowest peak memory; among about equal ones, that with fewest segments."""
     orders: dict[str, list[NestOrCall]] = {
@@ -116,26 +116,21 @@ def _ordered(
         (name for name in lines if peaks[name] <= least * PEAK_TOLERANCE),
         key=lambda name: (_segments(lines[name]), peaks[name]),
     )
-    if gate is not None:
-        words = "; ".join(
-            f"{name}: {_segments(lines[name])} segments, {bytes_text(peaks[name])}"
-            for name in lines
-        )
-        numbers = {f"{name}_peak_bytes": peak for name, peak in peaks.items()}
-        best = gate.decide(
-            Decision(
-                graph=program.graph.name,
-                kind=ORDER,
-                names=("steps",),
-                default=best,
-                choices=tuple(lines),
-                rule="least-memory",
-                reason=f"{words} at once",
-                numbers=numbers,
-                detail=(lambda: Detail(means=ORDERS)) if gate.asks else None,
-            )
-        )
-    return lines[best]
+    words = "; ".join(
+        f"{name}: {_segments(lines[name])} segments, {bytes_text(peaks[name])}" for name in lines
+    )
+    decision = Decision(
+        graph=program.graph.name,
+        kind=ORDER,
+        names=("steps",),
+        default=best,
+        choices=tuple(lines),
+        rule="least-memory",
+        reason=f"{words} at once",
+        numbers={f"{name}_peak_bytes": peak for name, peak in peaks.items()},
+        detail=(lambda: Detail(means=ORDERS)) if gate.asks else None,
+    )
+    return lines[gate.decide(decision)]
 
 
 def _peak(
@@ -143,7 +138,7 @@ def _peak(
 ) -> int:
     """The peak with default reuse; 0 for all orders if sizes have no hints."""
     temporaries = _temporaries(timeline, values)
-    placements = _placements(timeline, values, temporaries, donated, None)
+    placements = _placements(timeline, values, temporaries, donated, Gate())
     return peak_bytes(timeline, values, temporaries, placements, let_go=let_go) or 0
 
 
@@ -177,7 +172,7 @@ def _arenas(
     values: Values,
     temporaries: Collection[str],
     placements: dict[str, Placement],
-    gate: Gate | None,
+    gate: Gate,
 ) -> dict[int, Arena]:
     """Step -> the arena of its segment. Each value that shares bytes with another is a decision."""
     lasts: dict[str, int] = {}

@@ -13,13 +13,15 @@ from collections.abc import Collection
 from compiler.control.decisions import Gate
 from compiler.decision import Decision, Detail
 from compiler.loops.dtypes import BYTES
-from compiler.loops.graph import DRAWS, Map, Reduce, Scan, Store
+from compiler.loops.graph import DRAWS, Input, Map, Reduce, Result, Scan, Store
+from compiler.loops.layouts import dense_order
 from compiler.loops.nest import Nest
-from compiler.loops.sizes import Size, product
+from compiler.loops.sizes import Size
 from compiler.memory.accesses import Values
 from compiler.memory.in_place import Refusal, refusal
 from compiler.memory.lifetimes import Timeline
 from compiler.memory.plan import TakesOver
+from compiler.memory.segments import home
 
 KIND = "reuse"
 REUSE = "reuse"
@@ -53,7 +55,7 @@ class Reuse:
         values: Values,
         temporaries: Collection[str],
         donated: Collection[str],
-        gate: Gate | None,
+        gate: Gate,
     ) -> None:
         self.timeline = timeline
         self.values = values
@@ -83,12 +85,11 @@ class Reuse:
         if name in values.inputs:
             form = values.inputs[name]
             given = name in self.donated and not form.constant and name not in values.written
-            return given and form.dtype in BYTES and dense(form.shape, form.strides)
+            return given and form.dtype in BYTES and _is_dense(form)
         if name in values.results:
             call, result = values.results[name]
             fresh = call.target in FRESH or call.target.startswith(DRAWS)
-            fresh = fresh and result.dtype in BYTES
-            return fresh and dense(result.shape, result.strides)
+            return fresh and result.dtype in BYTES and _is_dense(result)
         return True
 
     def choose(self, value: str, nest: Nest) -> None:
@@ -103,7 +104,7 @@ class Reuse:
             written_later = born >= life.first and donor not in self.values.inputs
             if donor in self._given or written_later or dead > life.first:
                 continue
-            inside = self._in_arena(donor)
+            inside = home(donor, self.taken) in self.temporaries
             if (inside and not temporary) or self._made_here(donor, step):
                 continue
             if dead < life.first:
@@ -126,11 +127,6 @@ class Reuse:
                 f"it cannot be written over {donor}: {reason}",
                 (rule, reason),
             )
-
-    def _in_arena(self, value: str) -> bool:
-        while value in self.taken:
-            value = self.taken[value].value
-        return value in self.temporaries
 
     def _made_here(self, donor: str, step: int) -> bool:
         """Whether the donor is a tensor returned by the very segment in which it dies."""
@@ -158,7 +154,7 @@ class Reuse:
 
 
 def decide(
-    gate: Gate | None,
+    gate: Gate,
     values: Values,
     value: str,
     default: str,
@@ -167,8 +163,6 @@ def decide(
     forbidden: Refusal | None = None,
 ) -> str:
     """`reuse` or `own` for one value: the default, unless overridden."""
-    if gate is None:
-        return default
     size = values.number(values.bytes(value))
 
     def detail() -> Detail:
@@ -200,14 +194,5 @@ def _origins(values: Values, value: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(origin for node in made for origin in node.origins))
 
 
-def dense(shape: tuple[Size, ...], strides: tuple[Size, ...]) -> bool:
-    """Whether a strided tensor fills its memory without gaps, in some order of its dimensions."""
-    left = [(stride, size) for size, stride in zip(shape, strides, strict=True) if size != 1]
-    width: Size = 1
-    while left:
-        found = next((item for item in left if item[0] == width), None)
-        if found is None:
-            return False
-        left.remove(found)
-        width = product((width, found[1]))
-    return True
+def _is_dense(tensor: Input | Result) -> bool:
+    return dense_order(tensor.shape, tensor.strides) is not None

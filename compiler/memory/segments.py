@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from compiler.loops.nest import Nest, symbols_in
+from compiler.loops.program import Memory
 from compiler.loops.sizes import Size, symbols_of
 from compiler.memory.accesses import Values
 from compiler.memory.lifetimes import Timeline
@@ -69,12 +70,8 @@ def home(value: str, placements: Mapping[str, Placement]) -> str:
 
 def _form_sizes(value: str, values: Values) -> Iterator[Size]:
     """The sizes and strides of the tensors created on a value's memory."""
-    memory = values.program.memories.get(value)
-    if memory is not None:
-        yield from memory.shape
-        yield memory.size
-    else:
-        form = values.inputs[value] if value in values.inputs else values.results[value][1]
-        yield from (*form.shape, *form.strides)
+    form = values.form(value)
+    yield from form.shape
+    yield from (form.size,) if isinstance(form, Memory) else form.strides
     for output in values.outputs.get(value, ()):
         yield from (*output.shape, *output.strides, output.offset)

@@ -17,7 +17,7 @@ import keyword
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from compiler.codegen.launcher.forms import Forms
-from compiler.codegen.launcher.segment import SegmentFunction, SymbolParameter
+from compiler.codegen.launcher.segment import NUMBER, SegmentFunction
 from compiler.loops.graph import DRAWS, Call, Input, Operand, Result, Subgraph, operands
 from compiler.loops.sizes import Size, Symbolic
 from compiler.memory.plan import Plan, Segment
@@ -94,9 +94,7 @@ class _Wrapper:
 
     def _segment(self, segment: Segment) -> None:
         parameters = self.segments[segment.name].parameters
-        names = [
-            p.symbol if isinstance(p, SymbolParameter) else self._holder(p.name) for p in parameters
-        ]
+        names = [p.name if p.kind == NUMBER else self._holder(p.name) for p in parameters]
         arguments = ", ".join(map(self._local, names))
         new = [name for name in segment.gives if self.forms.is_new(name)]
         targets = "".join(f"{self._local(name)}, " for name in new).rstrip()

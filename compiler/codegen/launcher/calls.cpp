@@ -14,10 +14,10 @@ static void* pointer_of(PyObject* tensor) {
 
 static bool is_empty(PyObject* tensor) {
   PyObject* method = python.attribute(tensor, "numel");
-  PyObject* answer = method ? python.vectorcall(method, 0, 0, 0) : 0;
-  bool empty = answer && python.to_long(answer) == 0;
+  PyObject* size = method ? python.vectorcall(method, 0, 0, 0) : 0;
+  bool empty = size && python.to_long(size) == 0;
   if (python.error_occurred()) python.clear_error();
-  if (answer) python.decrease(answer);
+  if (size) python.decrease(size);
   if (method) python.decrease(method);
   return empty;
 }
@@ -101,8 +101,8 @@ static PyObject* same(PyObject* object) {
   return object;
 }
 
-static PyObject* answer(const Result& r, PyObject* const* arguments, const Tensor* made,
-                        const long* shapes) {
+static PyObject* returned(const Result& r, PyObject* const* arguments, const Tensor* made,
+                          const long* shapes) {
   if (r.kind == NEW) return wrapped(made[r.index]);
   if (r.kind == ARGUMENT) return same(arguments[r.index]);
   if (r.kind == NUMBER) return python.from_long(shapes[r.shape]);
@@ -212,24 +212,24 @@ static PyObject* perform(const Segment* s, PyObject* const* arguments, void** te
     if (!(made[count] = allocate(output, shapes + output.shape, s->device, data))) break;
   }
   if (count == s->outputs) code = run(s, tensors, numbers, shapes, found);
-  PyObject* answers = 0;
+  PyObject* results = 0;
   if (count < s->outputs || code < 0) {
     python.set_error(objects.memory_error, "no memory for the results of a compiled graph");
   } else if (code) {
     refuse(code, found);
-  } else if ((answers = (as_list ? python.new_list : python.new_tuple)(s->results))) {
+  } else if ((results = (as_list ? python.new_list : python.new_tuple)(s->results))) {
     for (int i = 0; i < s->results; i++) {
-      PyObject* item = answer(s->result[i], arguments, made, shapes);
+      PyObject* item = returned(s->result[i], arguments, made, shapes);
       if (!item) {
-        python.decrease(answers);
-        answers = 0;
+        python.decrease(results);
+        results = 0;
         break;
       }
-      (as_list ? python.set_in_list : python.set_in_tuple)(answers, i, item);
+      (as_list ? python.set_in_list : python.set_in_tuple)(results, i, item);
     }
   }
   while (count > 0) torch_calls.drop(made[--count]);
-  return answers;
+  return results;
 }
 
 // `otherwise` is called if the arguments have no memory, as under FakeTensorMode.
@@ -264,9 +264,9 @@ static PyObject* call_boxed(const Segment* s, PyObject* otherwise, PyObject* lis
   if (count < 0) return 0;
   PyObject** arguments = (PyObject**)__builtin_alloca((count + 1) * sizeof(PyObject*));
   for (long i = 0; i < count; i++) arguments[i] = python.list_item(list, i);
-  PyObject* answers = begin(s, otherwise, arguments, count, list);
-  if (answers) python.set_slice(list, 0, python.list_size(list), 0);
-  return answers;
+  PyObject* results = begin(s, otherwise, arguments, count, list);
+  if (results) python.set_slice(list, 0, python.list_size(list), 0);
+  return results;
 }
 
 // A tensor of its own, as outputs of segments are allocated. `shape`: bytes, sizes, strides. Called

@@ -2,24 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from compiler.codegen.launcher.segment import TensorForm
-from compiler.loops.dtypes import BYTES
-from compiler.loops.graph import Call, Input, Operand, Result
+from compiler.loops.graph import Call, Input, Operand, Result, operands
+from compiler.loops.layouts import same_strides
 from compiler.loops.program import Program
-from compiler.loops.sizes import Size, multiply, product
-from compiler.memory.plan import InArena, New, Plan, TakesOver
-
-
-def operands(program: Program) -> Iterator[Operand]:
-    """Every tensor that a call takes or the graph returns, in order."""
-    for step in program.steps:
-        if isinstance(step, Call):
-            yield from step.operands()
-    for output in program.graph.outputs:
-        if isinstance(output, Operand):
-            yield output
+from compiler.loops.sizes import Size, product
+from compiler.memory.plan import InArena, New, Plan
+from compiler.memory.segments import home
 
 
 class Forms:
@@ -32,7 +21,9 @@ class Forms:
         for value in program.graph.values().values():
             if isinstance(value, (Input, Result)):
                 self._forms[value.name] = TensorForm(value.dtype, value.shape, value.strides)
-        for operand in (*_outputs(program), *operands(program)):
+        calls = (step for step in program.steps if isinstance(step, Call))
+        taken = (operand for call in calls for operand in call.operands())
+        for operand in (*operands(program.graph.outputs), *taken):
             self._take(operand)
         for name in plan.placements:
             self._inherit(name)
@@ -48,12 +39,12 @@ class Forms:
 
     def _inherit(self, value: str) -> None:
         """Memory that another value reuses is allocated in the form that the other value needs."""
-        home, memories = self.home(value), self.program.memories
+        owner, memories = self.home(value), self.program.memories
         form = self._forms.get(value)
-        if home == value or form is None or home in self._forms or home not in memories:
+        if owner == value or form is None or owner in self._forms or owner not in memories:
             return
-        if (memories[home].dtype, memories[home].size) == (form.dtype, form.elements):
-            self._forms[home] = form
+        if (memories[owner].dtype, memories[owner].size) == (form.dtype, form.elements):
+            self._forms[owner] = form
 
     def of(self, value: str) -> TensorForm:
         """The form of a value's tensor; flat if no reader needs a particular one."""
@@ -70,22 +61,12 @@ class Forms:
             operand.offset == 0
             and operand.dtype == form.dtype
             and operand.shape == form.sizes
-            and all(
-                one == other or size == 1
-                for size, one, other in zip(
-                    operand.shape, operand.strides, form.strides, strict=True
-                )
-            )
+            and same_strides(operand.shape, operand.strides, form.strides)
         )
 
     def home(self, value: str) -> str:
         """The value that owns the memory: the start of a chain of reuses, or the value itself."""
-        seen: set[str] = set()
-        while isinstance(placement := self.plan.placements.get(value), TakesOver):
-            assert value not in seen
-            seen.add(value)
-            value = placement.value
-        return value
+        return home(value, self.plan.placements)
 
     def is_new(self, value: str) -> bool:
         return isinstance(self.plan.placements.get(value), New)
@@ -98,11 +79,4 @@ class Forms:
     def bytes(self, value: str) -> Size:
         """The size of the value's memory in bytes."""
         memory = self.program.memories.get(value)
-        if memory is not None:
-            return multiply(memory.size, BYTES[memory.dtype])
-        form = self.of(value)
-        return multiply(product(form.sizes), BYTES.get(form.dtype, 16))
-
-
-def _outputs(program: Program) -> list[Operand]:
-    return [output for output in program.graph.outputs if isinstance(output, Operand)]
+        return self.of(value).bytes if memory is None else memory.bytes

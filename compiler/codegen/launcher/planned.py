@@ -8,15 +8,15 @@ from dataclasses import replace
 from compiler.codegen.function import Function
 from compiler.codegen.launcher.forms import Forms
 from compiler.codegen.launcher.segment import (
+    NUMBER,
+    TENSOR,
+    UNUSED,
     KernelCall,
     NewTensor,
     Parameter,
     Passed,
     ReturnedValue,
     SegmentFunction,
-    SymbolParameter,
-    TensorParameter,
-    UnusedParameter,
     ViewOf,
 )
 from compiler.loops.graph import Input, Operand
@@ -53,9 +53,8 @@ def segment_function(segment: Segment, forms: Forms, kernels: Kernels) -> Segmen
     """
     made = _function(segment, forms, kernels, segment.name, (), None)
     symbols = dict.fromkeys((*segment.sizes, *made.symbols))
-    return replace(
-        made, parameters=(*map(TensorParameter, segment.takes), *map(SymbolParameter, symbols))
-    )
+    tensors = (Parameter(TENSOR, name) for name in segment.takes)
+    return replace(made, parameters=(*tensors, *(Parameter(NUMBER, one) for one in symbols)))
 
 
 def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction | None:
@@ -69,19 +68,15 @@ def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction |
         return None
     returned: list[ReturnedValue] = []
     for output in graph.outputs:
-        found = _answer(output, forms, inputs)
+        found = _returned(output, forms, inputs)
         if found is False:
             return None
         returned.append(found)
     passed = {value.parameter for value in returned if isinstance(value, Passed)}
-    parameters: list[Parameter] = []
+    parameters = []
     for name in graph.parameters:
-        if name not in inputs:
-            parameters.append(SymbolParameter(name))
-        elif name in segment.takes:
-            parameters.append(TensorParameter(name))
-        else:
-            parameters.append(UnusedParameter(name))
+        used = TENSOR if name in segment.takes else UNUSED
+        parameters.append(Parameter(used if name in inputs else NUMBER, name))
     if not passed <= set(graph.parameters):
         return None
     made = _function(segment, forms, kernels, DIRECT, tuple(parameters), tuple(returned))
@@ -90,7 +85,7 @@ def whole_graph(plan: Plan, forms: Forms, kernels: Kernels) -> SegmentFunction |
     return made if uses <= allocated and {*made.symbols} <= {*graph.parameters} else None
 
 
-def _answer(output: object, forms: Forms, inputs: Mapping[str, Input]) -> ReturnedValue | bool:
+def _returned(output: object, forms: Forms, inputs: Mapping[str, Input]) -> ReturnedValue | bool:
     """How a graph output is returned; False if only Python can return it."""
     if output is None or isinstance(output, Symbolic):
         return output
@@ -145,5 +140,4 @@ def _function(
         arena_bytes=segment.arena_bytes,
         moved_bytes=moved,
         returned=returned,
-        boxed=returned is not None,
     )

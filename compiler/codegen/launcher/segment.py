@@ -6,10 +6,10 @@ arguments, the allocations and the results, so that no code is generated for the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.loops.dtypes import BYTES
+from compiler.loops.dtypes import BYTES, WIDEST_ITEM
 from compiler.loops.sizes import Size, add, c_expression, multiply, product, symbols_of
 
 SCALAR_TYPES = {
@@ -45,31 +45,20 @@ class TensorForm:
     @property
     def bytes(self) -> Size:
         count = product(self.sizes) if self.elements is None else self.elements
-        return multiply(count, BYTES[self.dtype])
+        return multiply(count, BYTES.get(self.dtype, WIDEST_ITEM))
+
+
+TENSOR, NUMBER, UNUSED = "t", "n", "-"
+"""Kinds of parameters, as the launcher spells them: a number is the value of a symbol, and no
+kernel needs an unused one."""
 
 
 @dataclass(frozen=True, slots=True)
-class TensorParameter:
-    """A tensor parameter."""
+class Parameter:
+    """One parameter of a segment."""
 
+    kind: str
     name: str
-
-
-@dataclass(frozen=True, slots=True)
-class SymbolParameter:
-    """An integer parameter, the value of a symbol."""
-
-    symbol: str
-
-
-@dataclass(frozen=True, slots=True)
-class UnusedParameter:
-    """A parameter that no kernel needs."""
-
-    name: str
-
-
-Parameter = TensorParameter | SymbolParameter | UnusedParameter
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +139,16 @@ class SegmentFunction:
     """The results; None means every output, in order."""
     device: int = -1
     """Index of the GPU that runs its kernels; -1 for the CPU."""
-    boxed: bool = False
-    """It takes all arguments in one list and returns a list, as AOTAutograd requires."""
+
+    @property
+    def boxed(self) -> bool:
+        """It is a whole graph, which takes all arguments in one list and returns a list, as
+        AOTAutograd requires."""
+        return self.returned is not None
+
+    def named(self, kind: str) -> tuple[str, ...]:
+        """The names of its parameters of a kind, in order."""
+        return tuple(parameter.name for parameter in self.parameters if parameter.kind == kind)
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -183,7 +180,7 @@ def segment_text(segment: SegmentFunction) -> tuple[str, list[KernelSite]]:
         lines.append(f"static const Output {name}_outputs[] = {{{', '.join(outputs)}}};")
     if results:
         lines.append(f"static const Result {name}_results[] = {{{', '.join(results)}}};")
-    lines.extend(_description(segment, len(shapes), bool(outputs), bool(results)))
+    lines.extend(_description(segment, shapes, bool(outputs), bool(results)))
     return "\n".join(lines) + "\n", sites
 
 
@@ -210,7 +207,7 @@ def _run(segment: SegmentFunction) -> tuple[list[str], list[KernelSite]]:
         *_symbols(segment),
         "  alignas(8) int error[8] = {0};",
     ]
-    workspace = _workspace(segment.calls)
+    workspace = _workspace(segment)
     if segment.device >= 0:
         lines.append(f"  stream = launcher->stream({segment.device});")
     if _on_stack(segment):
@@ -218,7 +215,7 @@ def _run(segment: SegmentFunction) -> tuple[list[str], list[KernelSite]]:
     elif workspace != 0:
         lines.append(f"  char* const workspace = arena + {c_expression(segment.arena_bytes)};")
     sites: list[KernelSite] = []
-    symbols = tuple(p.symbol for p in segment.parameters if isinstance(p, SymbolParameter))
+    symbols = segment.named(NUMBER)
     for call in segment.calls:
         pointers = ", ".join(where[name] for name in call.pointers)
         lines.append(f"  {{  // {call.comment}" if call.comment else "  {")
@@ -238,14 +235,12 @@ def _run(segment: SegmentFunction) -> tuple[list[str], list[KernelSite]]:
 
 
 def _symbols(segment: SegmentFunction) -> list[str]:
-    numbers = [p.symbol for p in segment.parameters if isinstance(p, SymbolParameter)]
-    return [f"  const long {symbol} = n[{i}];" for i, symbol in enumerate(numbers)]
+    return [f"  const long {name} = n[{i}];" for i, name in enumerate(segment.named(NUMBER))]
 
 
 def _places(segment: SegmentFunction) -> dict[str, str]:
     """C text of each buffer's address."""
-    tensors = [p.name for p in segment.parameters if isinstance(p, TensorParameter)]
-    names = [*tensors, *(name for name, _ in segment.outputs)]
+    names = [*segment.named(TENSOR), *(name for name, _ in segment.outputs)]
     places = {name: f"t[{i}]" for i, name in enumerate(names)}
     for name, offset in segment.temporaries:
         places[name] = "arena" if offset == 0 else f"arena + {c_expression(offset)}"
@@ -254,7 +249,7 @@ def _places(segment: SegmentFunction) -> dict[str, str]:
 
 def _shapes(segment: SegmentFunction) -> tuple[list[Size], list[int]]:
     """The contents of `shapes`, and where the part of each output, then of each result, begins."""
-    workspace = _workspace(segment.calls)
+    workspace = _workspace(segment)
     allocated = 0 if _on_stack(segment) else workspace
     shapes: list[Size] = [add(segment.arena_bytes, allocated), segment.moved_bytes]
     places: list[int] = []
@@ -270,9 +265,9 @@ def _shapes(segment: SegmentFunction) -> tuple[list[Size], list[int]]:
     return shapes, places
 
 
-def _workspace(calls: Iterable[KernelCall]) -> Size:
+def _workspace(segment: SegmentFunction) -> Size:
     """Bytes sufficient for each call: the maximum, plus the sum of the symbolic sizes."""
-    distinct = list(dict.fromkeys(call.workspace_bytes for call in calls))
+    distinct = list(dict.fromkeys(call.workspace_bytes for call in segment.calls))
     numbers = [size for size in distinct if isinstance(size, int)]
     total: Size = max(numbers, default=0)
     for size in distinct:
@@ -283,7 +278,7 @@ def _workspace(calls: Iterable[KernelCall]) -> Size:
 
 def _on_stack(segment: SegmentFunction) -> bool:
     """Whether partial sums are on the stack of the segment's caller instead of after its arena."""
-    workspace = _workspace(segment.calls)
+    workspace = _workspace(segment)
     if segment.device >= 0:
         return False
     return isinstance(workspace, int) and 0 < workspace <= STACK_BYTES
@@ -305,9 +300,7 @@ def _shapes_text(segment: SegmentFunction, shapes: list[Size]) -> list[str]:
 
 def _results(segment: SegmentFunction, places: list[int]) -> list[str]:
     outputs = {name: i for i, (name, _) in enumerate(segment.outputs)}
-    parameters = {
-        p.name: i for i, p in enumerate(segment.parameters) if not isinstance(p, SymbolParameter)
-    }
+    parameters = {p.name: i for i, p in enumerate(segment.parameters) if p.kind != NUMBER}
     rows: list[str] = []
     for value, place in zip(segment.results, places, strict=True):
         if isinstance(value, NewTensor):
@@ -325,15 +318,14 @@ def _results(segment: SegmentFunction, places: list[int]) -> list[str]:
 
 
 def _description(
-    segment: SegmentFunction, shape_count: int, outputs: bool, results: bool
+    segment: SegmentFunction, contents: list[Size], outputs: bool, results: bool
 ) -> list[str]:
     name = segment.name
-    letters = {TensorParameter: "t", SymbolParameter: "n", UnusedParameter: "-"}
-    kinds = "".join(letters[type(parameter)] for parameter in segment.parameters)
-    static = all(isinstance(size, int) for size in _shapes(segment)[0])
+    kinds = "".join(parameter.kind for parameter in segment.parameters)
+    static = all(isinstance(size, int) for size in contents)
     shapes = f"{name}_shapes, 0" if static else f"0, {name}_shapes_of"
     counts = (
-        f"{len(kinds)}, {kinds.count('t')}, {kinds.count('n')}, "
+        f"{len(kinds)}, {kinds.count(TENSOR)}, {kinds.count(NUMBER)}, "
         f"{len(segment.outputs)}, {len(segment.results)}"
     )
     signature, call = (
@@ -345,7 +337,7 @@ def _description(
         f'extern "C" const Segment {name} = {{',
         f'  "{name}", "{kinds}", {counts},',
         f"  {f'{name}_outputs' if outputs else '0'}, {f'{name}_results' if results else '0'},",
-        f"  {shape_count}, {shapes}, {name}_run, {segment.device}}};",
+        f"  {len(contents)}, {shapes}, {name}_run, {segment.device}}};",
         f"static PyObject* {name}_entry(PyObject* self, {signature}) {{",
         f"  return launcher->{call.format(name)};",
         "}",

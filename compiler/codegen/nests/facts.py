@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterable
 
 from compiler.codegen.nests.index_range import in_range
 from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
@@ -26,6 +27,7 @@ from compiler.loops.nest import (
     Write,
     expressions,
     reads_in,
+    runs_over,
 )
 from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size
@@ -42,9 +44,17 @@ GUESS = 256
 """Assumed value of a symbolic size if a choice needs a number."""
 
 
+Value = Let | Reduction | ScanAlong
+
+
 def estimate(size: Size) -> int:
     """The size, or `GUESS` if it is symbolic."""
     return size if isinstance(size, int) else GUESS
+
+
+def overwrites(write: Write, shared: frozenset[str]) -> set[str]:
+    """Buffers whose content a write may change. `shared` buffers may occupy the same memory."""
+    return {write.buffer} | (shared if write.buffer in shared else set())
 
 
 class Facts:
@@ -52,7 +62,7 @@ class Facts:
 
     def __init__(self, nest: Nest) -> None:
         self.nest = nest
-        self.named: dict[str, Let | Reduction | ScanAlong] = {
+        self.named: dict[str, Value] = {
             statement.name: statement
             for statement in nest.statements
             if not isinstance(statement, Write)
@@ -93,8 +103,7 @@ class Facts:
 
     def domain(self, statement: Statement) -> frozenset[int]:
         """The axes that a statement iterates over."""
-        over = statement.over if isinstance(statement, Reduction) else ()
-        return frozenset((*statement.axes, *over))
+        return frozenset(runs_over(statement))
 
     def moves(self, address: Address) -> frozenset[int]:
         """The axes that an address varies over."""
@@ -103,6 +112,10 @@ class Facts:
             for axis, stride in enumerate(address.strides)
             if stride != 0 and self.nest.axes[axis].size != 1
         )
+
+    def varies(self, address: Address, terms: tuple[IndexTerm, ...]) -> frozenset[int]:
+        """The axes that an access at an address and indices varies over."""
+        return self.moves(address).union(*(self.axes(term.index) for term in terms))
 
     def axes(self, expression: Expression) -> frozenset[int]:
         """The axes that an expression varies over."""
@@ -113,11 +126,10 @@ class Facts:
         if isinstance(expression, Op):
             for argument in expression.args:
                 found |= self.axes(argument)
-        elif isinstance(expression, (Read, ReadIndexed, Position)):
+        elif isinstance(expression, ReadIndexed):
+            found = self.varies(expression.address, expression.terms)
+        elif isinstance(expression, (Read, Position)):
             found = self.moves(expression.address)
-            if isinstance(expression, ReadIndexed):
-                for term in expression.terms:
-                    found |= self.axes(term.index)
         elif isinstance(expression, Local):
             statement = self.named[expression.name]
             if isinstance(statement, Let):
@@ -134,6 +146,21 @@ class Facts:
             names = tuple(p.name for p in expressions(statement) if isinstance(p, Local))
             known = self._locals[id(statement)] = (statement, names)
         return known[1]
+
+    def behind(
+        self, statements: Iterable[Statement], follow: Callable[[Value], bool]
+    ) -> list[Value]:
+        """The values that these statements depend on, directly or through others, as far as
+        `follow` is true."""
+        found: dict[str, Value] = {}
+        pending = list(statements)
+        while pending:
+            for name in self.locals_in(pending.pop()):
+                other = self.named[name]
+                if name not in found and follow(other):
+                    found[name] = other
+                    pending.append(other)
+        return list(found.values())
 
     def weight(self, name: str) -> int:
         """The cost of computing a value from memory and reductions, in simple instructions."""

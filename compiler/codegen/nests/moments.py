@@ -12,7 +12,7 @@ from dataclasses import replace
 from compiler.codegen.nests.facts import Facts
 from compiler.loops.expressions import Const, Expression, Local, Op, SizeOf
 from compiler.loops.nest import Let, Nest, Reduction
-from compiler.loops.sizes import Size, product
+from compiler.loops.sizes import Size
 
 WIDE = ("float32", "float64")
 
@@ -71,7 +71,7 @@ def _mean_of(facts: Facts, squares: object, total: Reduction) -> Expression | No
     if _value(facts, element) != _value(facts, total.expression):
         return None
     mean = _value(facts, centre)
-    count = product(facts.nest.axes[axis].size for axis in total.over)
+    count = facts.nest.size(total.over)
     return mean if _is_mean(mean, total, count) else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from compiler.loops.expressions import (
@@ -11,7 +11,6 @@ from compiler.loops.expressions import (
     Position,
     Read,
     ReadIndexed,
-    rewrite,
 )
 from compiler.loops.nest import (
     Axis,
@@ -21,8 +20,9 @@ from compiler.loops.nest import (
     Statement,
     Write,
     addresses,
+    rewritten,
 )
-from compiler.loops.sizes import multiply, product
+from compiler.loops.sizes import multiply
 
 
 def simplify(nest: Nest) -> Nest:
@@ -79,10 +79,7 @@ def regroup(nest: Nest, groups: list[list[int]]) -> Nest:
     def axes(old: tuple[int, ...]) -> tuple[int, ...]:
         return tuple(dict.fromkeys(number[axis] for axis in old if axis in number))
 
-    sizes = tuple(
-        Axis(product(nest.axes[axis].size for axis in group), nest.axes[group[0]].reduced)
-        for group in groups
-    )
+    sizes = tuple(Axis(nest.size(group), nest.axes[group[0]].reduced) for group in groups)
     changed = tuple(remade(statement, address, axes) for statement in nest.statements)
     return replace(nest, axes=sizes, statements=changed)
 
@@ -99,21 +96,25 @@ def remade(
             return replace(part, address=address(part.address))
         return part
 
-    expression = rewrite(statement.expression, leaf)
-    if isinstance(statement, Reduction):
-        return replace(
-            statement, expression=expression, over=axes(statement.over), axes=axes(statement.axes)
-        )
-    if isinstance(statement, ScanAlong):
-        (axis,) = axes((statement.axis,))
-        return replace(statement, expression=expression, axis=axis, axes=axes(statement.axes))
-    if isinstance(statement, Write):
-        terms = tuple(replace(term, index=rewrite(term.index, leaf)) for term in statement.terms)
-        return replace(
+    moved = replace(rewritten(statement, leaf), axes=axes(statement.axes))
+    if isinstance(moved, Reduction):
+        return replace(moved, over=axes(moved.over))
+    if isinstance(moved, ScanAlong):
+        (axis,) = axes((moved.axis,))
+        return replace(moved, axis=axis)
+    return replace(moved, address=address(moved.address)) if isinstance(moved, Write) else moved
+
+
+def behind_a_leading_axis(
+    statements: Sequence[Statement], nest: Nest, axes: Sequence[int]
+) -> list[Statement]:
+    """Statements over some of a nest's axes, in a nest with another axis in front of these."""
+    whole = replace(nest, statements=tuple(statements))
+    return [
+        remade(
             statement,
-            expression=expression,
-            address=address(statement.address),
-            terms=terms,
-            axes=axes(statement.axes),
+            lambda address: replace(address, strides=(0, *address.strides)),
+            lambda old: tuple(axis + 1 for axis in old),
         )
-    return replace(statement, expression=expression, axes=axes(statement.axes))
+        for statement in regroup(whole, [[axis] for axis in axes]).statements
+    ]

@@ -67,7 +67,7 @@ def _comes_ahead(made: Kernels, number: int, follows: bool) -> bool:
         return False
     if made.asked is None:
         return True
-    answer = made.asked.choose(
+    choice = made.asked.choose(
         KIND,
         AHEAD,
         (AHEAD, AFTER),
@@ -77,7 +77,7 @@ def _comes_ahead(made: Kernels, number: int, follows: bool) -> bool:
         means=MEANS,
         about=f"{made.asked.names[0]}+{number}" if number else "",
     )
-    return answer == AHEAD
+    return choice == AHEAD
 
 
 def _written(kernel: TritonKernel, waiting: Set[str], releasing: Set[str]) -> TritonKernel:

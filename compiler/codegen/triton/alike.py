@@ -23,7 +23,6 @@ from itertools import accumulate, count, islice
 from operator import attrgetter
 
 from compiler.codegen.triton.kernel import NumberParameter, TritonKernel
-from compiler.loops.sizes import Size
 
 SMALL = 1 << 20
 """Elements below which a division of each position does not matter beside the launch."""
@@ -273,15 +272,9 @@ def _replaced(text: str, names: Sequence[str], powers: Sequence[int] = ()) -> st
 
 def _elements(kernel: TritonKernel) -> float:
     """Positions of all programs; infinite if they are unknown."""
-    whole = 1.0
-    for size, block, factor in (kernel.programs, *_across(kernel)):
-        whole *= -(-size // block) * factor if isinstance(size, int) else math.inf
+    programs = kernel.programs()
+    whole = math.inf if programs is None else programs
     return whole * kernel.tile.x_block * max(kernel.tile.r_block, 1)
-
-
-def _across(kernel: TritonKernel) -> Iterator[tuple[Size, int, int]]:
-    if kernel.across is not None:
-        yield (*kernel.across, 1)
 
 
 def _names(kernels: Sequence[TritonKernel], most: int) -> list[str]:

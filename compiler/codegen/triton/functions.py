@@ -6,7 +6,7 @@ aten/src/ATen/native/cuda/Math.cuh.
 
 from __future__ import annotations
 
-FUNCTIONS = {
+_OF_TWO = {
     "add_of": "return a + b",
     "mul_of": "return a * b",
     "or_of": "return a | b",
@@ -41,44 +41,30 @@ FUNCTIONS = {
 }
 """Name -> body; the arguments are `a` and `b`."""
 
-PAIRS = {
+FUNCTIONS = {
+    **{name: f"def {name}(a, b):\n    {body}\n" for name, body in _OF_TWO.items()},
     # the first of the greatest (least) elements, or the first NaN
-    "argmax_of": (">",),
-    "argmin_of": ("<",),
-}
-
-
-def text(name: str) -> str:
-    """The function's definition."""
-    if name in PAIRS:
-        (sign,) = PAIRS[name]
-        return (
-            f"@triton.jit\ndef {name}(a, i, b, j):\n"
+    **{
+        name: (
+            f"def {name}(a, i, b, j):\n"
             f"    better = (a {sign} b) | ((a != a) & (b == b))\n"
             "    same = (a == b) | ((a != a) & (b != b))\n"
             "    first = better | (same & (i < j))\n"
             "    return tl.where(first, a, b), tl.where(first, i, j)\n"
         )
-    if name in WHOLE:
-        return WHOLE[name]
-    return f"@triton.jit\ndef {name}(a, b):\n    {FUNCTIONS[name]}\n"
-
-
-WHOLE = {
+        for name, sign in (("argmax_of", ">"), ("argmin_of", "<"))
+    },
     "previous_ended": """\
-@triton.jit
 def previous_ended():
     tl.inline_asm_elementwise(
         "griddepcontrol.wait; // $0", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
 """,
     "next_may_start": """\
-@triton.jit
 def next_may_start():
     tl.inline_asm_elementwise(
         "griddepcontrol.launch_dependents; // $0", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
 """,
     "digamma": """\
-@triton.jit
 def digamma(x):
     below = x < 0.5
     whole = below & (x == tl.floor(x))
@@ -99,20 +85,17 @@ def digamma(x):
     return tl.where(whole, pole, total)
 """,
     "frexp_exponent": """\
-@triton.jit
 def frexp_exponent(x):
     plain = (x != 0) & (tl.abs(x) < float("inf"))
     return tl.where(plain, libdevice.ilogb(tl.where(plain, x, 1.0)) + 1, 0)
 """,
     "frexp_mantissa": """\
-@triton.jit
 def frexp_mantissa(x):
     plain = (x != 0) & (tl.abs(x) < float("inf"))
     exponent = libdevice.ilogb(tl.where(plain, x, 1.0)) + 1
     return tl.where(plain, libdevice.ldexp(x, -exponent), x)
 """,
     "erf_quick": """\
-@triton.jit
 def erf_quick(x):
     t = 1.0 / (1.0 + 0.3275911 * tl.abs(x))
     sum = t * (1.061405429 * t - 1.453152027) + 1.421413741
@@ -121,7 +104,6 @@ def erf_quick(x):
     return tl.where(x < 0, -y, y)
 """,
     "gcd": """\
-@triton.jit
 def gcd(a, b):
     a, b = tl.abs(a), tl.abs(b)
     for _ in range(94):
@@ -130,6 +112,11 @@ def gcd(a, b):
     return a
 """,
 }
-"""Definitions of functions with other arguments. `digamma` is that of Math.cuh; `erf_quick` is
-7.1.26 of Abramowitz and Stegun, whose absolute error is at most 1.5e-7; Euclid's algorithm takes at
-most 93 steps in 64 bits (Lamé)."""
+"""Name -> definition. `digamma` is that of Math.cuh; `erf_quick` is 7.1.26 of Abramowitz and
+Stegun, whose absolute error is at most 1.5e-7; Euclid's algorithm takes at most 93 steps in 64 bits
+(Lamé)."""
+
+
+def text(name: str) -> str:
+    """The function's text."""
+    return f"@triton.jit\n{FUNCTIONS[name]}"

@@ -9,7 +9,7 @@ from compiler.codegen.triton.code import Scope
 from compiler.loops.expressions import Address
 from compiler.loops.layouts import View
 from compiler.loops.nest import Nest
-from compiler.loops.sizes import Size, Symbolic, multiply, product
+from compiler.loops.sizes import Size, Symbolic, multiply
 
 FAR = (1 << 31) - 1
 """Largest index that 32 bits hold."""
@@ -77,7 +77,7 @@ def parts(nest: Nest, address: Address, dimension: Dimension) -> list[tuple[Size
     found: list[list[Size]] = []
     for axis in reversed(dimension.axes):
         size, stride = nest.axes[axis].size, address.strides[axis]
-        below = product(nest.axes[a].size for a in dimension.axes if a > axis)
+        below = nest.size(a for a in dimension.axes if a > axis)
         if size == 1:
             continue
         if found:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from compiler.codegen.nests.facts import Facts
@@ -11,17 +11,17 @@ from compiler.codegen.nests.names import Names, anonymous, base_name, printable,
 from compiler.codegen.nests.online import with_online_sums
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
-from compiler.codegen.triton.functions import FUNCTIONS, PAIRS, WHOLE
+from compiler.codegen.triton.functions import FUNCTIONS
 from compiler.codegen.triton.indices import FAR, Dimension
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.parts import Part
 from compiler.codegen.triton.passes import Passes
-from compiler.codegen.triton.split import ARG
 from compiler.codegen.triton.tiles import Tile
 from compiler.codegen.triton.values import Values
 from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Local
+from compiler.loops.graph import ARG
 from compiler.loops.nest import (
     Reduction,
     ScanAlong,
@@ -36,8 +36,6 @@ from compiler.loops.sizes import Size, multiply, product
 RESERVED = (
     frozenset(keyword.kwlist)
     | frozenset(FUNCTIONS)
-    | frozenset(PAIRS)
-    | frozenset(WHOLE)
     | {"tl", "triton", "libdevice", "range", "x", "r", "program", "inside", "part"}
     | {"xmask", "rmask", "xrun", "rrun", "xrunmask", "rrunmask", "start", "chunk", "zero", "block"}
 )
@@ -68,10 +66,9 @@ class TritonKernel:
     """Of the pointers, as Triton writes them: `*fp32`."""
     sizes: tuple[str, ...]
     """Symbols, which follow the pointers; 64-bit integers."""
-    programs: tuple[Size, int, int]
-    """The grid: rows, positions of a block of them, and the factor by which they are multiplied."""
-    across: tuple[Size, int] | None
-    """A second factor: elements and block, if programs share these too."""
+    grid: tuple[tuple[Size, int], ...]
+    """A size and a block of it for each factor of the number of programs: the blocks of its rows,
+    the parts of each, the blocks of its columns if programs share these too."""
     warps: int
     lines: tuple[tuple[int, tuple[str, ...]], ...]
     """(line of the body, from 1; origins that it computes)."""
@@ -86,6 +83,15 @@ class TritonKernel:
     """Parameters after the sizes."""
     ahead: bool = False
     """It is launched while the kernel before it ends, and waits for that."""
+
+    def programs(self) -> int | None:
+        """The number of its programs; None if it depends on symbols."""
+        count = 1
+        for size, block in self.grid:
+            if not isinstance(size, int):
+                return None
+            count *= -(-size // block)
+        return count
 
 
 class Writer:
@@ -119,8 +125,8 @@ class Writer:
             self.names.exactly(symbol)
         self.divisible = tuple(symbol for symbol in self.symbols if symbol in limits.divisible)
         self.bases = {buffer: self.names.new(buffer) for buffer in self.buffers}
-        self.x = Dimension("x", tile.x, self._size(tile.x), tile.x_block)
-        self.r = Dimension("r", tile.r, self._size(tile.r), tile.r_block)
+        self.x = Dimension("x", tile.x, self.nest.size(tile.x), tile.x_block)
+        self.r = Dimension("r", tile.r, self.nest.size(tile.r), tile.r_block)
         self.flat = not tile.r_block
         self.far = self._is_far()
         self.values = Values(self)
@@ -144,11 +150,13 @@ class Writer:
         lines.append((f"    # {self._title()}", ()))
         lines += [("    " + text, origins) for text, origins in self._with_comments()]
         body = "\n".join(text for text, _ in lines) + "\n"
-        per_block = self.part.programs if self.part.form == "partial" else 1
-        programs: tuple[Size, int, int] = (self.x.size, self.x.block, per_block)
+        grid: list[tuple[Size, int]] = [(self.x.size, self.x.block)]
         if self.part.form == "riding":
-            programs = (self.part.programs, 1, 1)
-        parallel = self.tile.r_block and not any(a.reduced for a in self.nest.axes)
+            grid = [(self.part.programs, 1)]
+        elif self.part.form == "partial":
+            grid.append((self.part.programs, 1))
+        elif self.tile.r_block and not any(a.reduced for a in self.nest.axes):
+            grid.append((self.r.size, self.r.block))
         types = tuple(POINTERS[self.dtypes[buffer]] for buffer in self.buffers)
         names = [*self.symbols, *self.names.given]
         return TritonKernel(
@@ -156,8 +164,7 @@ class Writer:
             pointers=tuple(self.buffers),
             types=types,
             sizes=tuple(self.symbols),
-            programs=programs,
-            across=(self.r.size, self.r.block) if parallel else None,
+            grid=tuple(grid),
             warps=self.tile.warps,
             lines=tuple((n, o) for n, (_, o) in enumerate(lines, 1) if o),
             needs=frozenset(self.values.needs),
@@ -181,9 +188,6 @@ class Writer:
                 text = f"{text}  # {printable(comment)[:160]}"
             found.append((text, origins))
         return found
-
-    def _size(self, axes: Sequence[int]) -> Size:
-        return product(self.nest.axes[axis].size for axis in axes)
 
     def _is_far(self) -> bool:
         """Whether an index may need more than 32 bits."""

@@ -66,13 +66,8 @@ def _literal(number: NumberParameter) -> str:
 
 
 def _programs(kernel: TritonKernel) -> str:
-    size, block, factor = kernel.programs
-    text = _blocks(size, block)
-    if factor > 1:
-        text += f" * {factor}"
-    if kernel.across is not None:
-        text += f" * {_blocks(*kernel.across)}"
-    return text
+    first, *others = (_blocks(size, block) for size, block in kernel.grid)
+    return " * ".join((first, *(f"({each})" if "/" in each else each for each in others)))
 
 
 def _blocks(size: Size, block: int) -> str:

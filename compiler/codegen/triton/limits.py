@@ -39,7 +39,12 @@ def part_step(rows: int, across: bool) -> int:
 
 def positions_across(rows: int) -> int:
     """How many rows across memory a program takes together."""
-    return min(1 << max(max(rows, 1) - 1, 0).bit_length(), 64)
+    return min(power_of_two(rows), 64)
+
+
+def power_of_two(number: int) -> int:
+    """The least power of two that is at least `number`."""
+    return 1 << max(number - 1, 0).bit_length()
 
 
 @dataclass(frozen=True)

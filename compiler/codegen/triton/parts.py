@@ -8,11 +8,11 @@ from typing import Literal
 
 from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.moments import partner
-from compiler.codegen.nests.simplify import regroup, remade
+from compiler.codegen.nests.simplify import behind_a_leading_axis, regroup
 from compiler.codegen.nests.workspace import Workspace
 from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Address, Const, Expression, Local, Op, Read, convert, rewrite
-from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write
+from compiler.loops.expressions import Address, Const, Expression, Local, Op, Read, convert
+from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write, rewritten
 from compiler.loops.sizes import Size, multiply
 
 PartForm = Literal["pointwise", "rows", "partial", "riding", "totals"]
@@ -84,16 +84,10 @@ class Placed:
         """The statements of a kernel in the nest's order, with the `Let`s that they read."""
         effects = self.effects(kernel)
         effects += [self.facts.named[name] for name, home in self.lifted.items() if home is kernel]
-        wanted = {id(statement) for statement in effects}
-        pending = list(effects)
-        while pending:
-            for name in self.facts.locals_in(pending.pop()):
-                other = self.facts.named[name]
-                if self.lifted.get(name, kernel) is not kernel:
-                    continue
-                if isinstance(other, Let) and id(other) not in wanted:
-                    wanted.add(id(other))
-                    pending.append(other)
+        behind = self.facts.behind(
+            effects, lambda s: isinstance(s, Let) and self.lifted.get(s.name, kernel) is kernel
+        )
+        wanted = {id(statement) for statement in (*effects, *behind)}
         return [s for s in self.nest.statements if id(s) in wanted]
 
 
@@ -209,7 +203,7 @@ class Parts:
                 if isinstance(statement, Let) and statement.name not in self.placed.lifted:
                     continue
                 later.append(self._stored_in_workspace(statement))
-        statements += _behind_a_leading_axis(later, self.nest, axes)
+        statements += behind_a_leading_axis(later, self.nest, axes)
         sizes = (Axis(count, True), *(Axis(self.nest.axes[axis].size) for axis in axes))
         return Part("rows", Nest(self.nest.name, sizes, tuple(statements), self.nest.label))
 
@@ -249,35 +243,10 @@ class Parts:
             buffer, strides = self._stored[part.name]
             return Read(buffer, Address(strides), compute_dtype(part.dtype))
 
-        changed = replace(statement, expression=rewrite(statement.expression, leaf))
-        if isinstance(changed, Write):
-            terms = tuple(replace(t, index=rewrite(t.index, leaf)) for t in changed.terms)
-            return replace(changed, terms=terms)
-        return changed
+        return rewritten(statement, leaf)
 
 
 def _held(local: Local) -> Expression:
     """A value as its register holds it: 16-bit floats in float32."""
     held = compute_dtype(local.dtype)
     return local if held == local.dtype else convert(local, held)
-
-
-def _behind_a_leading_axis(
-    statements: list[Statement], nest: Nest, axes: tuple[int, ...]
-) -> list[Statement]:
-    """Statements over some of a nest's axes, in a nest with another axis in front of these."""
-    if not axes:
-        part: tuple[Statement, ...] = tuple(
-            remade(s, lambda a: replace(a, strides=()), lambda _: ()) for s in statements
-        )
-    else:
-        whole = replace(nest, statements=tuple(statements))
-        part = regroup(whole, [[axis] for axis in axes]).statements
-    return [
-        remade(
-            statement,
-            lambda address: replace(address, strides=(0, *address.strides)),
-            lambda old: tuple(axis + 1 for axis in old),
-        )
-        for statement in part
-    ]

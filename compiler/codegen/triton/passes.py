@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from compiler.codegen.nests.facts import Value, overwrites
 from compiler.codegen.nests.names import base_name
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
 from compiler.codegen.triton.indices import FAR
 from compiler.codegen.triton.joint import Joint
-from compiler.codegen.triton.split import ARG
 from compiler.loops.dtypes import compute_dtype
+from compiler.loops.graph import ARG
 from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, reads_in
 
 if TYPE_CHECKING:
@@ -60,44 +61,23 @@ class Passes:
             for write in list(effects[number]):
                 if not isinstance(write, Write):
                     continue
-                changed = {write.buffer}
-                if write.buffer in self.shared:
-                    changed |= self.shared
+                changed = overwrites(write, self.shared)
                 later = [n for n in effects if n > number and changed & self._reads(effects[n])]
                 if later:
                     effects[number].remove(write)
                     effects[max(later)].append(write)
 
     def _reads(self, effects: Sequence[Statement]) -> set[str]:
-        found: set[str] = set()
-        pending, seen = list(effects), set()
-        while pending:
-            statement = pending.pop()
-            found.update(read.buffer for read in reads_in([statement]))
-            for name in self.facts.locals_in(statement):
-                other = self.facts.named[name]
-                if name not in seen and not isinstance(other, Reduction):
-                    seen.add(name)
-                    pending.append(other)
-        return found
+        return {read.buffer for read in reads_in([*effects, *self._behind(effects)])}
+
+    def _behind(self, effects: Sequence[Statement]) -> list[Value]:
+        """The values that a pass computes for these effects."""
+        return self.facts.behind(effects, lambda s: not isinstance(s, Reduction))
 
     def _scans_behind(self, effects: Sequence[Statement]) -> list[Statement]:
         """Scans of earlier passes whose values these effects need once more."""
-        found: set[str] = set()
-        pending = list(effects)
-        while pending:
-            for name in self.facts.locals_in(pending.pop()):
-                other = self.facts.named[name]
-                if isinstance(other, Reduction) or name in found:
-                    continue
-                found.add(name)
-                pending.append(other)
-        own = {s.name for s in effects if isinstance(s, ScanAlong)}
-        return [
-            s
-            for s in self.nest.statements
-            if isinstance(s, ScanAlong) and s.name in found and s.name not in own
-        ]
+        wanted = {id(s) for s in self._behind(effects)} - {id(s) for s in effects}
+        return [s for s in self.nest.statements if isinstance(s, ScanAlong) and id(s) in wanted]
 
     def write(self) -> None:
         """Write the kernel's body."""

@@ -8,7 +8,6 @@ from compiler.codegen.choices import NestChooser
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.parts import Part
 from compiler.codegen.triton.tiles import WARP, Tile, bytes_a_step
-from compiler.loops.sizes import product
 from compiler.trace.plurals import plural
 
 KIND = "tile"
@@ -37,7 +36,7 @@ def tile(
     if microseconds:
         best = microseconds[default.words]
         reason = f"{best:g} µs, the fastest of {len(microseconds)} that were measured; {reason}"
-    answer = choose.choose(
+    choice = choose.choose(
         KIND,
         default.words,
         list(tiles),
@@ -47,20 +46,19 @@ def tile(
         means=MEANS,
         about="" if not number else f"{choose.names[0]}+{part.form}{number}",
     )
-    return tiles[answer]
+    return tiles[choice]
 
 
 def numbers_of(part: Part, limits: Limits, tile: Tile) -> dict[str, int | float]:
     """What the model weighs."""
-    axes = part.nest.axes
-    positions = limits.number(product(axes[a].size for a in tile.x))
+    positions = limits.number(part.nest.size(tile.x))
     programs = -(-positions // tile.x_block)
     if part.form == "partial":
         programs *= part.programs
     elif part.form == "riding":
         programs = part.programs
-    elif tile.r_block and not any(axis.reduced for axis in axes):
-        programs *= -(-limits.number(product(axes[a].size for a in tile.r)) // tile.r_block)
+    elif tile.r_block and not any(axis.reduced for axis in part.nest.axes):
+        programs *= -(-limits.number(part.nest.size(tile.r)) // tile.r_block)
     machine = limits.architecture
     threads = WARP * tile.warps
     step = bytes_a_step(part, tile) * tile.stages

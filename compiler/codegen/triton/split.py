@@ -12,13 +12,14 @@ kernel needs of a reduction or scan goes through the workspace; other values are
 
 from __future__ import annotations
 
-from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.facts import Facts, overwrites
 from compiler.codegen.nests.moments import with_moments
 from compiler.codegen.nests.simplify import simplify
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.parts import Part, PartForm, Parts, Placed, Planned
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read
+from compiler.loops.graph import ARG
 from compiler.loops.nest import (
     Let,
     Nest,
@@ -29,9 +30,6 @@ from compiler.loops.nest import (
     expressions,
     reads_in,
 )
-from compiler.loops.sizes import product
-
-ARG = ("argmax", "argmin")
 
 
 class Split:
@@ -138,8 +136,8 @@ class Split:
         return made
 
     def _programs(self, row: frozenset[int], kept: frozenset[int]) -> int:
-        length = self.limits.number(product(self.nest.axes[a].size for a in row))
-        rows = self.limits.number(product(self.nest.axes[a].size for a in kept))
+        length = self.limits.number(self.nest.size(row))
+        rows = self.limits.number(self.nest.size(kept))
         across = self._across(row, kept)
         return self.limits.parts_of_row(rows, length, across)
 
@@ -148,7 +146,7 @@ class Split:
         if any(isinstance(s, ScanAlong) and s.reverse for s in self.nest.statements):
             return False
         row, kept = frozenset(statement.over), frozenset(statement.axes)
-        size = product(self.nest.axes[a].size for a in row)
+        size = self.nest.size(row)
         whole = self.limits.holds(size, self._across(row, kept))
         return self._programs(row, kept) > 1 or not whole
 
@@ -178,10 +176,10 @@ class Split:
                 or self._across(kernel.row, kernel.kept)
             ):
                 continue
-            length = product(self.nest.axes[a].size for a in kernel.row)
+            length = self.nest.size(kernel.row)
             if not isinstance(length, int):  # a program has to hold the row, whatever its length
                 continue
-            rows = self.limits.number(product(self.nest.axes[a].size for a in kernel.kept))
+            rows = self.limits.number(self.nest.size(kernel.kept))
             programs = self.limits.riding_programs(
                 rows, length, len(kernel.riders) + 1, self._bytes_read(kernel)
             )
@@ -225,9 +223,7 @@ class Split:
             moved = False
             for number, kernel in enumerate(self.placed.kernels):
                 for write in list(kernel.writes):
-                    changed = {write.buffer} | (
-                        self.shared if write.buffer in self.shared else set()
-                    )
+                    changed = overwrites(write, self.shared)
                     later = [
                         n
                         for n, other in enumerate(self.placed.kernels)
@@ -277,10 +273,7 @@ class Split:
 
     def _is_narrow(self, kernel: Planned, other: Planned) -> bool:
         """Whether a kernel has fewer rows than there are processors, and than another one has."""
-        rows, others = (
-            self.limits.number(product(self.nest.axes[a].size for a in one.kept))
-            for one in (kernel, other)
-        )
+        rows, others = (self.limits.number(self.nest.size(one.kept)) for one in (kernel, other))
         return rows * max(kernel.programs, 1) < min(self.limits.processors, others)
 
     # What each kernel computes

@@ -11,12 +11,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from compiler.codegen.triton.limits import RIDING_STAGES, STEP, Limits, part_step, positions_across
+from compiler.codegen.triton.limits import (
+    RIDING_STAGES,
+    STEP,
+    Limits,
+    part_step,
+    positions_across,
+    power_of_two,
+)
 from compiler.codegen.triton.parts import Part
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Read, ReadIndexed
 from compiler.loops.nest import Nest, Reduction, ScanAlong, Write, expressions, reads_in
-from compiler.loops.sizes import Size, product
 
 WARP = 32
 VECTOR = 16
@@ -76,13 +82,13 @@ def choose(part: Part, limits: Limits, streams: bool = False) -> Tile:
     nest = part.nest
     kept = tuple(i for i, axis in enumerate(nest.axes) if not axis.reduced)
     row = tuple(i for i, axis in enumerate(nest.axes) if axis.reduced)
-    rows = limits.number(_size(nest, kept))
+    rows = limits.number(nest.size(kept))
     if row:
         return _of_rows(part, limits, kept, row, rows, streams)
     second = _second(nest, kept)
     if second is not None and limits.number(nest.axes[second].size) >= 16:
         first = tuple(axis for axis in kept if axis != second)
-        across = limits.number(_size(nest, first)), limits.number(nest.axes[second].size)
+        across = limits.number(nest.size(first)), limits.number(nest.axes[second].size)
         wide = narrowest(nest) < 4 and across[0] * across[1] >= 4 * limits.processors << 14
         return Tile(first, (second,), 128, 128, 16) if wide else Tile(first, (second,), 64, 64, 8)
     width = VECTOR // narrowest(nest)
@@ -101,7 +107,7 @@ def _of_rows(
     streams: bool,
 ) -> Tile:
     nest = part.nest
-    size = _size(nest, row)
+    size = nest.size(row)
     length = limits.number(size)
     narrow = narrowest(nest) < 4
     across = bool(kept) and max(kept) > max(row)
@@ -153,7 +159,7 @@ def _whole_rows(
     across: bool,
 ) -> Tile:
     """A program holds its rows in registers."""
-    block = power_of_two(limits.number(_size(part.nest, row)))
+    block = power_of_two(limits.number(part.nest.size(row)))
     scans = any(isinstance(s, ScanAlong) for s in part.nest.statements)
     if scans and block >= SCANNED:
         return Tile(kept, row, 1, block, 4 if block <= 4 * SCANNED else 16)
@@ -220,13 +226,9 @@ def _online(nest: Nest) -> bool:
 
 def bytes_a_step(part: Part, tile: Tile) -> int:
     """Bytes of memory that a program reads in one step of its tile."""
-    nest, found = part.nest, 0
-    seen: set[Read] = set()
-    for statement in nest.statements:
-        for read in expressions(statement):
-            if not isinstance(read, Read) or read in seen:
-                continue
-            seen.add(read)
+    found = 0
+    for read in dict.fromkeys(reads_in(part.nest.statements)):
+        if isinstance(read, Read):
             moves = {i for i, stride in enumerate(read.address.strides) if stride != 0}
             size = BYTES[read.dtype]
             size *= tile.x_block if moves & set(tile.x) else 1
@@ -241,15 +243,6 @@ def _with_few_idle(length: int, most: int) -> int:
     while block > MOMENTS // 4 and 6 * -(-length // block) * block > 7 * length:
         block //= 2
     return block
-
-
-def power_of_two(number: int) -> int:
-    """The least power of two that is at least `number`."""
-    return 1 << max(number - 1, 0).bit_length()
-
-
-def _size(nest: Nest, axes: tuple[int, ...]) -> Size:
-    return product(nest.axes[axis].size for axis in axes)
 
 
 def narrowest(nest: Nest) -> int:

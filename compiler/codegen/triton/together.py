@@ -16,11 +16,10 @@ from compiler.codegen.triton.alike import shared
 from compiler.codegen.triton.kernel import RESERVED, TritonKernel
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import Kernels
-from compiler.loops.dtypes import BYTES
 from compiler.loops.nest import Nest
 from compiler.loops.program import Program
-from compiler.loops.sizes import multiply
-from compiler.memory.plan import InArena, Plan, Segment, TakesOver
+from compiler.memory.plan import InArena, Plan, Segment
+from compiler.memory.segments import home
 
 WAVES = 8
 """Blocks for each processor from which on a kernel's own launch does not matter."""
@@ -115,8 +114,7 @@ def together(kernels: Sequence[TritonKernel], title: str) -> TritonKernel:
         body=body,
         pointers=tuple(parameters),
         types=kinds,
-        programs=(sum(map(_count, kernels)), 1, 1),
-        across=None,
+        grid=((sum(map(_count, kernels)), 1),),
         lines=tuple(lines),
         needs=frozenset().union(*(kernel.needs for kernel in kernels)),
         key=_key(list(pieces), calls, (*parameters.values(), *names.given), kinds, warps),
@@ -181,13 +179,8 @@ def _key(
 
 
 def _count(kernel: TritonKernel) -> int:
-    size, block, factor = kernel.programs
-    assert isinstance(size, int)
-    count = -(-size // block) * factor
-    if kernel.across is not None:
-        other, width = kernel.across
-        assert isinstance(other, int)
-        count *= -(-other // width)
+    count = kernel.programs()
+    assert count is not None
     return count
 
 
@@ -204,10 +197,8 @@ def _is_small(made: Kernels, limits: Limits) -> bool:
     if len(made.kernels) != 1 or made.workspace.places:
         return False
     (kernel,) = made.kernels
-    sizes = [kernel.programs[0], *([kernel.across[0]] if kernel.across else [])]
-    if kernel.sizes or not all(isinstance(size, int) for size in sizes):
-        return False
-    return _count(kernel) <= WAVES * limits.processors
+    programs = None if kernel.sizes else kernel.programs()
+    return programs is not None and programs <= WAVES * limits.processors
 
 
 @dataclass(slots=True)
@@ -225,23 +216,20 @@ class _Memory:
     def _meet(self, some: set[str], others: set[str]) -> bool:
         places = [self._place(name) for name in others]
         for name in some:
-            home, start, end = self._place(name)
+            block, start, end = self._place(name)
             for other, begin, stop in places:
-                if home == other and begin < end and start < stop:
+                if block == other and begin < end and start < stop:
                     return True
         return False
 
     def _place(self, name: str) -> tuple[str, float, float]:
         """The block of memory, and from which byte to which."""
         placements = self.plan.placements if self.plan is not None else {}
+        name = home(name, placements)
         placement = placements.get(name)
-        while isinstance(placement, TakesOver):
-            name = placement.value
-            placement = placements.get(name)
         if not isinstance(placement, InArena):
             return name, 0, 1
-        memory = self.program.memories[name]
-        size = multiply(memory.size, BYTES[memory.dtype])
+        size = self.program.memories[name].bytes
         if not isinstance(placement.offset, int) or not isinstance(size, int):
             return "arena", 0, float("inf")
         return "arena", placement.offset, placement.offset + size

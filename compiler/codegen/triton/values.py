@@ -11,13 +11,13 @@ from compiler.codegen.nests.values import NestValues
 from compiler.codegen.triton import indices
 from compiler.codegen.triton.code import Scope
 from compiler.codegen.triton.indices import Dimension
-from compiler.codegen.triton.split import ARG
 from compiler.codegen.triton.tiles import VECTOR, narrowest
 from compiler.codegen.triton.vocabulary import (
     TYPES,
     Unwritable,
     constant,
     convert,
+    held_as,
     literal,
     operator,
 )
@@ -35,8 +35,8 @@ from compiler.loops.expressions import (
     SizeOf,
     walk,
 )
+from compiler.loops.graph import ARG
 from compiler.loops.nest import Reduction, ScanAlong, Write
-from compiler.loops.sizes import product
 
 if TYPE_CHECKING:
     from compiler.codegen.triton.kernel import Writer
@@ -84,8 +84,7 @@ class Values(NestValues[Scope]):
         wanted = compute_dtype(statement.dtype)
         if statement.op in ARG:
             held = "int64"
-        if held != wanted:
-            text = convert(text, held, wanted)
+        text = convert(text, held, wanted)
         if not text.isidentifier():
             text = self._named(statement.name, text, scope, statement.origins)
         self.define(statement.name, scope, text)
@@ -103,8 +102,7 @@ class Values(NestValues[Scope]):
                 return known[1]
             statement = self._statement(expression.name, scope)
             text = self.of(statement.expression, scope)
-            if compute_dtype(statement.expression.dtype) != compute_dtype(statement.dtype):
-                text = convert(text, statement.expression.dtype, statement.dtype)
+            text = held_as(text, statement.expression.dtype, statement.dtype)
             if text.isidentifier():
                 return text
             return self._named(statement.name, text, scope, statement.origins)
@@ -201,9 +199,7 @@ class Values(NestValues[Scope]):
         buffer, address, otherwise = read.buffer, read.address, None
         if isinstance(read, ReadIndexed):
             terms, otherwise = read.terms, read.otherwise
-        axes = self.facts.moves(address)
-        for term in terms:
-            axes |= self.facts.axes(term.index)
+        axes = self.facts.varies(address, terms)
         at = self._position(address)
         masks = self._mask(axes)
         added, inside = self._terms(terms, otherwise is not None, masks, scope)
@@ -261,10 +257,7 @@ class Values(NestValues[Scope]):
 
     def store(self, write: Write, scope: Scope) -> None:
         """Write a value to memory, at an address and indices; set or added."""
-        text = self.of(write.expression, scope)
-        held = compute_dtype(write.dtype)
-        if compute_dtype(write.expression.dtype) != held:
-            text = convert(text, write.expression.dtype, write.dtype)
+        text = held_as(self.of(write.expression, scope), write.expression.dtype, write.dtype)
         axes = frozenset(write.axes) | self.facts.axes(write.expression)
         masks = self._mask(axes)
         added, inside = self._terms(write.terms, False, masks, scope)
@@ -287,7 +280,7 @@ class Values(NestValues[Scope]):
         writer = self.writer
         if not self.before or not set(write.axes) & set(writer.tile.r):
             return ""
-        size = product(writer.nest.axes[axis].size for axis in write.axes)
+        size = writer.nest.size(write.axes)
         large = writer.limits.number(size) * BYTES[write.dtype] > writer.limits.l2_bytes
         return ', eviction_policy="evict_first"' if large else ""
 
@@ -295,9 +288,7 @@ class Values(NestValues[Scope]):
         self, at: str, axes: frozenset[int], address: Address, terms: tuple[IndexTerm, ...]
     ) -> str:
         """A position with a dimension for each that the value has."""
-        moves = self.facts.moves(address)
-        for term in terms:
-            moves |= self.facts.axes(term.index)
+        moves = self.facts.varies(address, terms)
         writer = self.writer
         lacks_x = not moves & set(writer.x.axes)
         if writer.flat:

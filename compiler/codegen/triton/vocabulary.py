@@ -98,6 +98,12 @@ def constant(number: bool | int | float, dtype: str) -> str:
     return f"tl.full([], {literal(number, dtype)}, {TYPES[compute_dtype(dtype)]})"
 
 
+def held_as(text: str, source: str, target: str) -> str:
+    """A register of a dtype as one of another, which may be held alike."""
+    same = compute_dtype(source) == compute_dtype(target)
+    return text if same else convert(text, source, target)
+
+
 def convert(text: str, source: str, target: str) -> str:
     """A value in another dtype, as registers hold it: 16-bit floats are rounded, in float32."""
     held, wanted = compute_dtype(source), compute_dtype(target)

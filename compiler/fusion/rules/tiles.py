@@ -9,8 +9,7 @@ from compiler.fusion.leaves import leaves
 from compiler.fusion.rules import Refusal
 from compiler.fusion.weights import Weights
 from compiler.loops.graph import Compute, Store
-from compiler.loops.layouts import Shape, View, row_major, strides_over
-from compiler.loops.sizes import Size
+from compiler.loops.layouts import Shape, View, view_strides
 
 AXES = 2
 """Axes of a square tile: the lanes, and those along which it is loaded and transposed."""
@@ -48,7 +47,7 @@ def _contiguous(members: Iterable[Compute], digits: Shape) -> set[int]:
     """The digits along which accesses to each element of a domain have unit stride."""
     found: set[int] = set()
     for view in _views(members):
-        strides = _strides(view, digits)
+        strides = view_strides(view, digits)
         wide = [axis for axis, size in enumerate(digits) if size != 1]
         if strides is not None and all(strides[axis] != 0 for axis in wide):
             found.update(axis for axis in wide if strides[axis] == 1)
@@ -61,9 +60,3 @@ def _views(members: Iterable[Compute]) -> Iterator[View]:
             yield node.view
         for leaf in leaves(node):
             yield leaf.view
-
-
-def _strides(view: View, digits: Shape) -> tuple[Size, ...] | None:
-    if not view:
-        return row_major(digits).strides
-    return strides_over(view[0], digits) if len(view) == 1 else None

@@ -11,7 +11,7 @@ from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Op,
 from compiler.loops.graph import DRAWS, Call, Graph, Input, Operand
 from compiler.loops.interpreter.draws import ATEN
 from compiler.loops.interpreter.operators import Value, apply, register_dtype, rounded, torch_dtype
-from compiler.loops.layouts import Shape, View
+from compiler.loops.layouts import Shape, View, same_strides
 from compiler.loops.sizes import Size, Symbolic, evaluate, symbol_values
 
 _REDUCES = {"mul": "prod", "maximum": "amax", "minimum": "amin"}
@@ -50,7 +50,7 @@ class State:
             raise ValueError(
                 f"{node.name} is {tensor.dtype} {tuple(tensor.shape)}, not {node.dtype} {shape}"
             )
-        if not same_strides(shape, tensor.stride(), strides):
+        if 0 not in shape and not same_strides(shape, tensor.stride(), strides):
             raise ValueError(f"{node.name} has strides {tensor.stride()}, not {strides}")
 
     def size(self, size: Size) -> int:
@@ -186,7 +186,7 @@ class State:
                     f"{call.target} returned {tensor.dtype} {tuple(tensor.shape)} as {result.name},"
                     f" not {result.dtype} {shape}"
                 )
-            if not same_strides(shape, tensor.stride(), strides):
+            if 0 not in shape and not same_strides(shape, tensor.stride(), strides):
                 tensor = torch.empty_strided(shape, strides, dtype=tensor.dtype).copy_(tensor)
             self.memory[result.name] = flat(tensor)
 
@@ -216,13 +216,6 @@ def span(shape: Sequence[int], strides: Sequence[int]) -> int:
     if 0 in shape:
         return 0
     return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-
-
-def same_strides(shape: Sequence[int], some: Sequence[int], others: Sequence[int]) -> bool:
-    """Whether the strides agree in every dimension where they matter."""
-    return 0 in shape or all(
-        a == b for size, a, b in zip(shape, some, others, strict=True) if size != 1
-    )
 
 
 def flat(tensor: Value) -> Value:

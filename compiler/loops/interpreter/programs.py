@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -11,16 +12,14 @@ from compiler.loops.expressions import Address, Expression, Local, Position, Rea
 from compiler.loops.graph import Call
 from compiler.loops.interpreter.memory import State
 from compiler.loops.interpreter.operators import Value, reduce, scan
-from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Write
+from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Write, runs_over
 from compiler.loops.program import Program
 
 
-def run_program(
-    program: Program, arguments: Sequence[Any], constants: Mapping[str, Any] | None = None
-) -> list[Any]:
+def run_program(program: Program, arguments: Sequence[Any]) -> list[Any]:
     """The outputs for these arguments, the same as `run_graph` on the program's graph."""
     with torch.no_grad():
-        state = State(program.graph, arguments, constants)
+        state = State(program.graph, arguments, None)
         for memory in program.memories.values():
             if memory.name not in state.memory:
                 state.allocate(memory.name, memory.dtype, memory.size)
@@ -54,23 +53,16 @@ def _value(
     sizes: tuple[int, ...],
     values: dict[str, Value],
 ) -> Value:
-    over = statement.over if isinstance(statement, Reduction) else ()
-    element = Grid(state, sizes, (*statement.axes, *over), values).value(statement.expression)
+    element = Grid(state, sizes, runs_over(statement), values).value(statement.expression)
     if isinstance(statement, ScanAlong):
         return scan(statement.op, element, statement.axis, statement.reverse, statement.dtype)
     if isinstance(statement, Let):
         return element
-    kept = [axis for axis in range(len(sizes)) if axis not in over]
-    count = 1
-    for axis in over:
-        count *= sizes[axis]
-    shape = [sizes[axis] if axis in statement.axes else 1 for axis in kept]
-    rows = 1
-    for size in shape:
-        rows *= size
-    result = reduce(
-        statement.op, element.permute(*kept, *over).reshape(rows, count), statement.dtype
-    )
+    kept = [axis for axis in range(len(sizes)) if axis not in statement.over]
+    count = prod(sizes[axis] for axis in statement.over)
+    rows = prod(sizes[axis] for axis in kept if axis in statement.axes)
+    elements = element.permute(*kept, *statement.over).reshape(rows, count)
+    result = reduce(statement.op, elements, statement.dtype)
     return result.reshape([sizes[a] if a in statement.axes else 1 for a in range(len(sizes))])
 
 

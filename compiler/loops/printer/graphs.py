@@ -22,7 +22,7 @@ from compiler.loops.graph import (
     Scan,
     Store,
 )
-from compiler.loops.layouts import Shape, row_major
+from compiler.loops.layouts import Shape, row_major, same_strides
 from compiler.loops.printer.expressions import expression_text, with_terms
 from compiler.loops.printer.words import (
     STORE_SIGNS,
@@ -131,6 +131,6 @@ def _tensor(value: Input | Result) -> str:
 def _layout(shape: Shape, strides: tuple[Size, ...], offset: Size) -> str:
     text = ""
     plain = row_major(shape).strides
-    if any(a != b for size, a, b in zip(shape, strides, plain, strict=True) if size != 1):
+    if not same_strides(shape, strides, plain):
         text = f":{shape_text(strides)}"
     return text if offset == 0 else f"{text}+{offset}"

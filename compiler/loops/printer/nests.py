@@ -18,7 +18,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compiler.loops.expressions import Local
-from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Statement, Write, expressions
+from compiler.loops.nest import (
+    Let,
+    Nest,
+    Reduction,
+    ScanAlong,
+    Statement,
+    Write,
+    expressions,
+    runs_over,
+)
 from compiler.loops.printer.expressions import expression_text, with_terms
 from compiler.loops.printer.words import STORE_SIGNS, address_text, axis_name, escaped, with_comment
 
@@ -89,13 +98,7 @@ def _in_order(nest: Nest) -> list[tuple[int, Statement]]:
 
 def _loops(nest: Nest, statement: Statement) -> list[int]:
     """The loops around a statement, kept axes outside reduced ones."""
-    over = statement.over if isinstance(statement, Reduction) else ()
-    return sorted((*statement.axes, *over), key=lambda axis: (nest.axes[axis].reduced, axis))
-
-
-def is_main(nest: Nest, reduction: Reduction) -> bool:
-    """Whether the reduction completes in each row."""
-    return set(reduction.over) == {i for i, axis in enumerate(nest.axes) if axis.reduced}
+    return sorted(runs_over(statement), key=lambda axis: (nest.axes[axis].reduced, axis))
 
 
 def _rows(nest: Nest) -> list[int]:
@@ -109,7 +112,7 @@ def _rows(nest: Nest) -> list[int]:
         last = len(nest.statements) if any(name in riders for name in names) else row
         rows.append(last)
         if isinstance(statement, Reduction):
-            main = is_main(nest, statement)
+            main = nest.is_main(statement)
             complete[statement.name] = row + (main and bool(statement.over))
             if not main:
                 riders.add(statement.name)
@@ -128,7 +131,7 @@ def statement_text(nest: Nest, statement: Statement) -> str:
     name = escaped(statement.name)
     if isinstance(statement, Reduction):
         sign = SIGNS.get(statement.op, f"{statement.op}=")
-        if not is_main(nest, statement):
+        if not nest.is_main(statement):
             name += f"[{', '.join(map(axis_name, statement.axes))}]"
         return f"{name} {sign} {value}"
     if isinstance(statement, ScanAlong):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from compiler.loops.expressions import Address
-from compiler.loops.layouts import Layout, Shape, View, strides_over
+from compiler.loops.layouts import Layout, Shape, View, row_major, strides_over
 from compiler.loops.sizes import Size, at_least, multiply, terms
 
 LETTERS = "ijklmnpqrst"
@@ -68,12 +68,8 @@ def view_text(view: View, domain: Shape) -> str:
 
 def position_text(domain: Shape) -> str:
     """The flat index of a domain: `5*i + j`."""
-    widths: list[Size] = []
-    width: Size = 1
-    for size in reversed(domain):
-        widths.append(0 if size == 1 else width)
-        width = multiply(width, size)
-    return formula(list(reversed(widths)), 0)
+    widths = zip(domain, row_major(domain).strides, strict=True)
+    return formula([0 if size == 1 else width for size, width in widths], 0)
 
 
 def through(view: Sequence[Layout], text: str) -> str:

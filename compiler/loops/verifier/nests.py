@@ -13,6 +13,7 @@ from compiler.loops.nest import (
     Statement,
     Write,
     reads_in,
+    runs_over,
 )
 from compiler.loops.verifier.expressions import check_dtype, check_expression
 from compiler.loops.verifier.graphs import check_reduction
@@ -36,20 +37,9 @@ def check_nest(nest: Nest, spaces: Mapping[str, ValueSpace], numbers: Numbers) -
     _check_hazards(nest)
 
 
-def main_axes(nest: Nest) -> tuple[int, ...]:
-    """The axes that a main reduction of the nest reduces."""
-    return tuple(i for i, axis in enumerate(nest.axes) if axis.reduced)
-
-
 def is_rider(nest: Nest, statement: Statement) -> bool:
     """Whether this is a reduction that completes only after the whole nest."""
-    return isinstance(statement, Reduction) and tuple(sorted(statement.over)) != main_axes(nest)
-
-
-def runs_over(statement: Statement) -> tuple[int, ...]:
-    """The axes at whose positions the statement's expression is evaluated."""
-    over = statement.over if isinstance(statement, Reduction) else ()
-    return (*statement.axes, *over)
+    return isinstance(statement, Reduction) and not nest.is_main(statement)
 
 
 def _check_statement(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 from collections.abc import Iterator, Mapping, Sequence
+from math import prod
 from statistics import median
 from typing import Any
 
@@ -119,10 +120,7 @@ class Timing:
         held += [ctypes.c_int64(self._number(symbol(name))) for name in kernel.sizes]
         held += [ctypes.c_uint64(0), ctypes.c_uint64(0)]
         table = (ctypes.c_void_p * len(held))(*(ctypes.addressof(one) for one in held))
-        size, block, factor = kernel.programs
-        programs = -(-self._number(size) // block) * factor
-        if kernel.across is not None:
-            programs *= -(-self._number(kernel.across[0]) // kernel.across[1])
+        programs = prod(-(-self._number(size) // block) for size, block in kernel.grid)
         start, end = events
         times = []
         for _ in range(ROUNDS + 1):

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 
 from compiler.codegen.triton.kernel import TritonKernel
+from compiler.codegen.triton.launch import host_body
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.nests import emit
 from compiler.codegen.triton.together import launches
@@ -41,9 +42,8 @@ def text(found: list[TritonKernel]) -> str:
     """The kernels, with what a launch takes."""
     parts = []
     for number, kernel in enumerate(found):
-        size, block, factor = kernel.programs
-        more = f", {kernel.across[0]} / {kernel.across[1]}" if kernel.across else ""
-        parts.append(f"# programs: {size} / {block} * {factor}{more}; warps: {kernel.warps}\n")
+        grid = " * ".join(f"{size} / {block}" for size, block in kernel.grid)
+        parts.append(f"# programs: {grid}; warps: {kernel.warps}\n")
         parts.append(named(kernel, f"kernel_{number}") + "\n")
     return "".join(parts)
 
@@ -455,3 +455,21 @@ def test_a_long_chain_in_the_loop_over_a_row() -> None:
 
     body = text(kernels(chain, torch.randn(8, 40000)))
     assert body.count("sin(") >= 500
+
+
+def test_programs_of_dynamic_rows_and_columns() -> None:
+    """As many as a tile for each block of both; more would lie beyond rows that need no mask."""
+    (program,) = programs(
+        lambda x: x.t().contiguous(), torch.randn(100, 70), dynamic=True, machine=GPU
+    )
+    (nest,) = program.steps
+    assert isinstance(nest, Nest)
+    limits = Limits(ARCHITECTURES["sm_90"], program.graph.hints)
+    made = emit(nest, buffer_dtypes(program), limits, {})
+    ((_, block), (_, other)) = made.kernels[0].grid
+    text, _, symbols = host_body([nest], made, [0], ["transposed"])
+    grid = text.partition("device_kernels[0], ")[2].partition(", arguments")[0]
+    for rows, columns in ((block, other + 1), (5 * block + 1, 3 * other - 1), (1, 1)):
+        sizes = dict(zip(symbols, (rows, columns), strict=True))
+        wanted = -(-rows // block) * -(-columns // other)
+        assert eval(grid.replace("/", "//"), sizes) == wanted

@@ -16,6 +16,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import count
+from math import prod
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -159,10 +160,7 @@ def run(program: Program, arguments: Sequence[Any], arch: str = "sm_90") -> list
                 start = evaluate(place[1], state.sizes)
                 rest = (len(space) - start) // dtype.itemsize * dtype.itemsize
                 buffers.append(space[start : start + rest].view(dtype))
-            size, block, factor = kernel.programs
-            grid = -(-evaluate(size, state.sizes) // block) * factor
-            if kernel.across is not None:
-                grid *= -(-evaluate(kernel.across[0], state.sizes) // kernel.across[1])
+            grid = prod(-(-evaluate(size, state.sizes) // block) for size, block in kernel.grid)
             sizes = [state.sizes[one] for one in kernel.sizes]
             numbers = [number.value for number in kernel.numbers]
             interpreted(kernel)[(grid,)](*buffers, *sizes, *numbers)

@@ -14,15 +14,14 @@ from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.quick import quick_max
 from compiler.codegen.cpp.nests.riders import Rider
-from compiler.codegen.cpp.nests.row_arrays import ARG, RowArrays
-from compiler.codegen.cpp.nests.schedule import Schedule
+from compiler.codegen.cpp.nests.row_arrays import RowArrays
 from compiler.codegen.cpp.nests.scratch import Array
 from compiler.codegen.cpp.nests.values import Values
 from compiler.codegen.cpp.vocabulary import Lanes
-from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.names import base_name
 from compiler.codegen.nests.online import has_online_sum
 from compiler.loops.dtypes import compute_dtype
+from compiler.loops.graph import ARG
 from compiler.loops.nest import Reduction
 from compiler.loops.sizes import Size, c_expression, multiply
 
@@ -82,16 +81,9 @@ def within(names: list[str], place: int | None) -> str:
 class Accumulators:
     """Declares, updates and finishes accumulators."""
 
-    def __init__(
-        self,
-        facts: Facts,
-        schedule: Schedule,
-        values: Values,
-        arrays: RowArrays,
-        riders: Mapping[str, Rider],
-    ) -> None:
-        self.facts = facts
-        self.schedule = schedule
+    def __init__(self, values: Values, arrays: RowArrays, riders: Mapping[str, Rider]) -> None:
+        self.facts = arrays.facts
+        self.schedule = arrays.schedule
         self.values = values
         self.arrays = arrays
         self.riders = riders
@@ -99,7 +91,7 @@ class Accumulators:
         self.scalar = arrays.scalar
         self.maxima = {
             s.expression: s.name
-            for s in facts.nest.statements
+            for s in self.facts.nest.statements
             if isinstance(s, Reduction) and s.op == "max"
         }
         self._block: list[Accumulator] = []
@@ -450,8 +442,7 @@ class Accumulators:
         together = self._together(accumulator, parts, lanes)
         total = lanes.reduce(accumulator.op, together, dtype)
         if accumulator.array is None:
-            if compute_dtype(statement.dtype) != dtype:
-                total = self.scalar.apply("convert", (total,), (dtype,), statement.dtype)
+            total = self.scalar.held_as(total, dtype, statement.dtype)
             kind = self.scalar.type(statement.dtype)
             scope.code.add(f"const {kind} {name} = {total};", statement.origins)
             return
@@ -475,7 +466,7 @@ class Accumulators:
         scope.code.add(self.values.store(array.base, array.address, best, scope))
         scope.code.add(self.values.store(indices.base, indices.address, place, scope))
 
-    def finish(self, walk: Pass, found: list[Accumulator], scope: Scope) -> None:
+    def finish(self, found: list[Accumulator], scope: Scope) -> None:
         """Make the results of a pass available to later passes."""
         for accumulator in found:
             statement = accumulator.statement

@@ -11,6 +11,7 @@ from compiler.codegen.cpp.vocabulary.strided import is_near
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.dtypes import BYTES
 from compiler.loops.expressions import Op, Read, ReadIndexed
+from compiler.loops.graph import ARG
 from compiler.loops.nest import Reduction, ScanAlong, Statement, Write, expressions, reads_in
 from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size
@@ -113,7 +114,7 @@ def _weight(facts: Facts, statement: Statement, alone: bool) -> int:
 
 def _across(reduction: Reduction) -> int:
     """Instructions that reduce an accumulator across lanes."""
-    if reduction.op in ("argmax", "argmin"):
+    if reduction.op in ARG:
         return WINNER
     return SUM if reduction.op in ("sum", "prod") else BEST
 

@@ -39,7 +39,7 @@ def as_bits(nest: Nest, dtypes: Mapping[str, str]) -> tuple[Nest, Mapping[str, s
     names = {name for name in _all(nest) if first(name) not in kept}
     if not any(name.startswith(_memory("")) for name in names):
         return nest, dtypes
-    statements = tuple(_rewritten(statement, names, dtypes) for statement in nest.statements)
+    statements = tuple(_rewritten(statement, names) for statement in nest.statements)
     found = {b: BITS[dtype] if _memory(b) in names else dtype for b, dtype in dtypes.items()}
     return replace(nest, statements=statements), found
 
@@ -104,7 +104,7 @@ def _all(nest: Nest) -> Iterable[str]:
                 yield source
 
 
-def _rewritten(statement: Statement, names: set[str], dtypes: Mapping[str, str]) -> Statement:
+def _rewritten(statement: Statement, names: set[str]) -> Statement:
     if _own(statement) not in names:
         return statement
     value, dtype = statement.expression, statement.dtype

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.nests.questions import AGAIN, BEFORE, KEEP, RELOAD, kept
 from compiler.codegen.cpp.nests.streams import apart
-from compiler.codegen.nests.facts import Facts
+from compiler.codegen.nests.facts import Facts, overwrites
 from compiler.loops.dtypes import REDUCED
 from compiler.loops.expressions import Local, Read
 from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, reads_in
@@ -23,11 +23,6 @@ HEAVY = 8
 INVARIANT = 3
 """The same for a value that would be recomputed in each step of a loop that it does not depend on.
 """
-
-
-def overwrites(write: Write, shared: frozenset[str]) -> set[str]:
-    """Buffers whose content a write may change. `shared` buffers may occupy the same memory."""
-    return {write.buffer} | (shared if write.buffer in shared else set())
 
 
 @dataclass(slots=True)
@@ -245,16 +240,8 @@ class Passes:
         """Whether the value is equal for all rows and depends on nothing that a row computes."""
         if not self.prologue or not self.outer or axes & self.outer:
             return False
-        pending, seen = [name], set()
-        while pending:
-            current = pending.pop()
-            statement = self.facts.named[current]
-            if not isinstance(statement, Let):
-                return False
-            if current not in seen:
-                seen.add(current)
-                pending.extend(self.facts.locals_in(statement))
-        return True
+        value = self.facts.named[name]
+        return all(isinstance(s, Let) for s in [value, *self.facts.behind([value], lambda _: True)])
 
     def _keep_in(self, name: str, walk: Pass) -> None:
         self.kept.add(name)

@@ -15,7 +15,6 @@ from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.cpp.nests import questions
 from compiler.codegen.cpp.nests.invariants import with_invariants
 from compiler.codegen.cpp.nests.online import online
-from compiler.codegen.cpp.nests.passes import overwrites
 from compiler.codegen.cpp.nests.reserved import RESERVED
 from compiler.codegen.cpp.nests.riders import (
     EACH_BYTES,
@@ -28,18 +27,18 @@ from compiler.codegen.cpp.nests.riders import (
     total_width,
     totals_of,
 )
-from compiler.codegen.cpp.nests.row_arrays import ARG
 from compiler.codegen.cpp.nests.schedule import COLUMNS, UNITS, Schedule, schedule
 from compiler.codegen.cpp.nests.scratch import Array, dense
 from compiler.codegen.cpp.nests.units import BLOCKS, Units
 from compiler.codegen.cpp.nests.values import Base
-from compiler.codegen.nests.facts import LINE, Facts, estimate
+from compiler.codegen.nests.facts import LINE, Facts, estimate, overwrites
 from compiler.codegen.nests.names import Names
-from compiler.codegen.nests.simplify import regroup, remade, simplify
+from compiler.codegen.nests.simplify import behind_a_leading_axis, regroup, simplify
 from compiler.codegen.nests.workspace import Workspace
 from compiler.loops.dtypes import BYTES, compute_dtype
-from compiler.loops.expressions import Address, Expression, Local, Read, convert, rewrite
-from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write
+from compiler.loops.expressions import Address, Expression, Local, Read, convert
+from compiler.loops.graph import ARG
+from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write, rewritten
 from compiler.loops.sizes import Size, multiply
 
 SMALL = 100_000
@@ -262,8 +261,7 @@ class NestPhases:
             if compute_dtype(rider.dtype) != total.dtype:
                 total = convert(total, rider.dtype)
             statements.append(Let(rider.name, rider.dtype, total, left, rider.origins))
-        reduced = regroup_statements(mine, nest, axes)
-        statements += reduced
+        statements += behind_a_leading_axis(mine, nest, axes)
         lead = Axis(phase.totals, phase.totals > 1)
         sizes = (lead, *(Axis(nest.axes[axis].size) for axis in axes))
         defined: list[Result] = [*members, *(s for s in mine if isinstance(s, Let))]
@@ -320,23 +318,6 @@ class NestPhases:
         self.add(regroup(whole, groups) if groups else whole, spread=False)
 
 
-def regroup_statements(
-    statements: list[Statement], nest: Nest, axes: tuple[int, ...]
-) -> list[Statement]:
-    """Statements over some of a nest's axes, after a leading axis that none varies over."""
-    part = regroup(replace(nest, statements=tuple(statements)), [[axis] for axis in axes])
-    lead = Nest(part.name, part.axes, part.statements)
-    return [_shifted(statement) for statement in lead.statements]
-
-
-def _shifted(statement: Statement) -> Statement:
-    return remade(
-        statement,
-        lambda address: replace(address, strides=(0, *address.strides)),
-        lambda axes: tuple(axis + 1 for axis in axes),
-    )
-
-
 def _depending(facts: Facts, names: set[str]) -> set[int]:
     """Ids of the statements that depend on one of these values."""
     found: set[int] = set()
@@ -354,17 +335,9 @@ def _needed(
 ) -> list[Statement]:
     """The statements and everything that they read, in order, except what is read only through the
     values `without`."""
-    pending = list(roots)
-    wanted = {id(s) for s in pending if not isinstance(s, Let)}
-    while pending:
-        statement = pending.pop()
-        for name in facts.locals_in(statement):
-            if name in without:
-                continue
-            other = facts.named[name]
-            if id(other) not in wanted:
-                wanted.add(id(other))
-                pending.append(other)
+    roots = list(roots)
+    behind = facts.behind(roots, lambda s: s.name not in without)
+    wanted = {id(s) for s in (*roots, *behind)}
     used: set[str] = set()
     kept: list[Statement] = []
     for statement in reversed(facts.nest.statements):
@@ -382,22 +355,15 @@ def _reading(facts: Facts, rest: list[Statement], reads: dict[str, Read]) -> Nes
             return reads[part.name]
         return part
 
-    def changed(statement: Statement) -> Statement:
-        statement = replace(statement, expression=rewrite(statement.expression, leaf))
-        if isinstance(statement, Write):
-            terms = tuple(replace(t, index=rewrite(t.index, leaf)) for t in statement.terms)
-            return replace(statement, terms=terms)
-        return statement
-
     wanted = {id(s) for s in rest}
     statements = tuple(
-        changed(s)
+        rewritten(s, leaf)
         for s in facts.nest.statements
         if id(s) in wanted or (not isinstance(s, Write) and s.name not in reads)
     )
     nest = replace(facts.nest, statements=statements)
     other = Facts(nest)
-    roots = [changed(s) for s in rest]
+    roots = [rewritten(s, leaf) for s in rest]
     chosen = {s for s in roots if not isinstance(s, Let)}
     return replace(nest, statements=tuple(_needed(other, [s for s in statements if s in chosen])))
 

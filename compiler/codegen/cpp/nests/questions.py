@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from compiler.codegen.choices import NestChooser
 from compiler.codegen.cpp.isa import Isa
 from compiler.codegen.nests.facts import Facts
+from compiler.loops.graph import ARG
 from compiler.loops.nest import Reduction, ScanAlong, Statement, Write
 from compiler.loops.printer.words import axis_name
 from compiler.loops.sizes import Size
@@ -35,7 +36,7 @@ def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[in
     """The axis on the lanes. `costs` holds the instructions for each legal axis."""
     axes = [axis for axis, one in enumerate(facts.nest.axes) if one.size != 1]
     words = ", ".join(f"{axis_name(a)} {facts.nest.axes[a].size}" for a in axes)
-    answer = choose.choose(
+    choice = choose.choose(
         "lanes",
         axis_name(default),
         [axis_name(axis) for axis in axes],
@@ -49,7 +50,7 @@ def lane_axis(choose: NestChooser, facts: Facts, default: int, costs: Mapping[in
         },
         means="elements side by side along this axis are one vector",
     )
-    return next(axis for axis in axes if axis_name(axis) == answer)
+    return next(axis for axis in axes if axis_name(axis) == choice)
 
 
 def vector(
@@ -78,7 +79,7 @@ def vector(
                 f"{scalar:.1f} instructions for 16 elements one by one, {cost:.1f} with vectors,"
                 " whose elements lie apart"
             )
-    answer = choose.choose(
+    choice = choose.choose(
         "vector",
         str(default),
         [str(width) for width in widths],
@@ -96,7 +97,7 @@ def vector(
         },
         means="elements that one instruction computes",
     )
-    return int(answer)
+    return int(choice)
 
 
 def tile(
@@ -108,7 +109,7 @@ def tile(
 ) -> int | None:
     """The axis along which tiles are loaded (or stored) and transposed. `what`: reads or writes."""
     names = {axis_name(axis): axis for axis in sorted(set(legal))}
-    answer = choose.choose(
+    choice = choose.choose(
         "tile",
         NONE if default is None else axis_name(default),
         [NONE, *names],
@@ -118,7 +119,7 @@ def tile(
         means=f"{what} along an axis other than the lanes: square tiles transposed in registers, or"
         " one element per lane",
     )
-    return names.get(answer)
+    return names.get(choice)
 
 
 def block(choose: NestChooser, default: Size | None, size: Size) -> Size | None:
@@ -126,7 +127,7 @@ def block(choose: NestChooser, default: Size | None, size: Size) -> Size | None:
     widths = [width for width in BLOCKS if not isinstance(size, int) or width < size]
     if isinstance(default, int) and default not in widths:
         widths = sorted([*widths, default])
-    answer = choose.choose(
+    choice = choose.choose(
         "block",
         ROW if default is None else str(default),
         [*map(str, widths), ROW],
@@ -134,13 +135,13 @@ def block(choose: NestChooser, default: Size | None, size: Size) -> Size | None:
         f"an axis of {size} elements",
         means="elements that a thread takes at once",
     )
-    return None if answer == ROW else default if answer == str(default) else int(answer)
+    return None if choice == ROW else default if choice == str(default) else int(choice)
 
 
 def units(choose: NestChooser, default: int, sizes: Sequence[Size]) -> int:
     """The number of outer axes that threads share."""
     words = " x ".join(map(str, sizes))
-    answer = choose.choose(
+    choice = choose.choose(
         "units",
         str(default),
         [str(count) for count in range(len(sizes) + 1)],
@@ -148,13 +149,13 @@ def units(choose: NestChooser, default: int, sizes: Sequence[Size]) -> int:
         f"outer axes {words}",
         means="outermost axes whose positions threads share; the others are loops of one thread",
     )
-    return int(answer)
+    return int(choice)
 
 
 def threads(choose: NestChooser, small: bool, work: int | None, least: int) -> bool:
     """Whether one thread runs the nest."""
     known = "symbolic sizes" if work is None else plural(work, "simple instruction")
-    answer = choose.choose(
+    choice = choose.choose(
         "threads",
         ONE if small else PARALLEL,
         [ONE, PARALLEL],
@@ -163,12 +164,12 @@ def threads(choose: NestChooser, small: bool, work: int | None, least: int) -> b
         numbers={} if work is None else {"instructions": work},
         means="whether threads share the nest's units",
     )
-    return answer == ONE
+    return choice == ONE
 
 
 def spread(choose: NestChooser, default: bool, scans: bool) -> bool:
     """Whether the rows of reductions are split into blocks."""
-    answer = choose.choose(
+    choice = choose.choose(
         "reduction",
         SPREAD if default else ROWS,
         [ROWS, SPREAD],
@@ -177,12 +178,12 @@ def spread(choose: NestChooser, default: bool, scans: bool) -> bool:
         forbidden={SPREAD: ("scan", "a scan needs its whole row")} if scans and not default else {},
         means="one thread reduces a row, or blocks of it are reduced and then combined",
     )
-    return answer == SPREAD
+    return choice == SPREAD
 
 
 def rides(choose: NestChooser, name: str, bytes_: int, alone: bool, rows: bool) -> bool:
     """Whether a reduction over axes other than the rows' runs in a separate loop."""
-    answer = choose.choose(
+    choice = choose.choose(
         "rider",
         ALONE if alone else RIDE,
         [RIDE, ALONE],
@@ -193,13 +194,13 @@ def rides(choose: NestChooser, name: str, bytes_: int, alone: bool, rows: bool) 
         means="it accumulates during the passes over the rows, or in a separate pass",
         about=name,
     )
-    return answer == ALONE
+    return choice == ALONE
 
 
 def partials(choose: NestChooser, default: int) -> int:
     """The maximum number of partial results of a riding reduction."""
     counts = sorted({*PARTIALS, default})
-    answer = choose.choose(
+    choice = choose.choose(
         "partials",
         str(default),
         [str(count) for count in counts],
@@ -207,7 +208,7 @@ def partials(choose: NestChooser, default: int) -> int:
         "it depends only on the sizes, so that any number of threads gives the same bits",
         means="blocks of units that are reduced separately before they are added to the result",
     )
-    return int(answer)
+    return int(choice)
 
 
 def kept(
@@ -235,14 +236,14 @@ def steps(
     for effect in effects:
         if isinstance(effect, ScanAlong) and effect.axis == lane:
             illegal = f"{effect.name} carries a value from each vector to the next"
-        elif isinstance(effect, Reduction) and effect.op in ("argmax", "argmin"):
+        elif isinstance(effect, Reduction) and effect.op in ARG:
             illegal = f"{effect.name} keeps the first of equal elements"
     if not effects:
         return default
     first = effects[0]
     weight = sum(facts.expression_weight(effect.expression) for effect in effects)
     sums = sum(isinstance(effect, Reduction) for effect in effects)
-    answer = choose.choose(
+    choice = choose.choose(
         "unroll",
         str(default),
         [str(count) for count in STEPS],
@@ -255,4 +256,4 @@ def steps(
         means="vectors per step, each with its own accumulators",
         about=first.buffer if isinstance(first, Write) else first.name,
     )
-    return int(answer)
+    return int(choice)

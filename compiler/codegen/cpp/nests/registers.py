@@ -8,6 +8,7 @@ from compiler.codegen.cpp.nests.windows import window
 from compiler.codegen.nests.facts import Facts
 from compiler.loops.dtypes import BYTES, compute_dtype
 from compiler.loops.expressions import Expression, Op, Position, Read, ReadIndexed
+from compiler.loops.graph import ARG
 from compiler.loops.nest import Reduction, Write
 from compiler.loops.sizes import Size, multiply
 
@@ -81,7 +82,7 @@ def narrows(expression: Expression, lane: int) -> bool:
 
 def _counts_far(facts: Facts, statement: Reduction) -> bool:
     """Whether positions of an argmax may not fit in the 32 bits of a lane."""
-    if statement.op not in ("argmax", "argmin"):
+    if statement.op not in ARG:
         return False
     elements: Size = 1
     for axis in statement.over:

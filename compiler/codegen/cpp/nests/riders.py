@@ -20,7 +20,7 @@ from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.names import base_name
 from compiler.loops.dtypes import BYTES, FLOATS, compute_dtype
 from compiler.loops.nest import Nest, Reduction
-from compiler.loops.sizes import Size, c_expression, product
+from compiler.loops.sizes import Size, c_expression
 
 TURN_WORDS = 8
 """Numbers from one turn to the next: one cache line."""
@@ -153,7 +153,7 @@ def total_width(array: Array) -> Size:
 
 def product_blocks(nest: Nest, rider: Reduction) -> int:
     """The most blocks of a product."""
-    factors = product(nest.axes[axis].size for axis in rider.over)
+    factors = nest.size(rider.over)
     if rider.axes or rider.expression.dtype not in FLOATS or not isinstance(factors, int):
         return PRODUCTS
     return max(min(factors // EACH_FACTORS, PRODUCTS), 1)

@@ -11,9 +11,8 @@ from compiler.codegen.cpp.vocabulary import Lanes
 from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.names import base_name
 from compiler.loops.expressions import Local
+from compiler.loops.graph import ARG
 from compiler.loops.sizes import Size, c_expression
-
-ARG = {"argmax": "max", "argmin": "min"}
 
 
 class RowArrays:

@@ -25,6 +25,7 @@ from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.names import Names
 from compiler.loops.dtypes import FLOATS
 from compiler.loops.expressions import Local
+from compiler.loops.graph import ARG
 from compiler.loops.nest import Reduction, ScanAlong, Write
 from compiler.loops.sizes import Size, c_expression
 
@@ -63,10 +64,8 @@ class Loops:
         self.scratch = Scratch(self.names, self.vocabulary)
         self.units = units
         self.arrays = RowArrays(self.facts, self.schedule, self.scratch, units.chunk)
-        self.scans = Scans(self.schedule, self.values, self.arrays)
-        self.accumulators = Accumulators(
-            self.facts, self.schedule, self.values, self.arrays, self.riders
-        )
+        self.scans = Scans(self.values, self.arrays)
+        self.accumulators = Accumulators(self.values, self.arrays, self.riders)
         root, inner = Scope(None, self.scalar), Code()
         for walk in self.passes.before:
             self._pass(walk, root)
@@ -80,7 +79,8 @@ class Loops:
         unit = Scope(run, self.scalar, own, partial=units.partial())
         if run is holder:
             unit.code.extend(units.head)
-        opened = self._kept(plan.outer[plan.units : len(plan.outer) - len(plan.joined)], unit)
+        kept = plan.outer[plan.units : len(plan.outer) - len(plan.joined)]
+        opened = units.axis_loops(kept, unit)
         body = opened[-1][0] if opened else unit
         if self.riders:
             fixed = frozenset(plan.outer[: plan.units])
@@ -90,7 +90,7 @@ class Loops:
             self.accumulators.open_block(levels)
         if plan.blocks:
             opened += self._blocks(body)
-            opened += self._kept(plan.joined, opened[-1][0])
+            opened += units.axis_loops(plan.joined, opened[-1][0])
             body = opened[-1][0]
         for walk in self.passes.walks:
             self._pass(walk, body)
@@ -100,7 +100,7 @@ class Loops:
             if header:
                 child.parent.code.loop(header, child.code)
             else:
-                drain_blocks(self.values, units, plan, self.scratch, child, self.vector)
+                drain_blocks(self.values, units, self.arrays, child)
                 child.parent.code.extend(child.code)
         if self.riders:
             turn = None if self.turn is None else "turn"
@@ -175,8 +175,7 @@ class Loops:
         self.comments.above(scope.code, walk, self.passes.needs(walk))
         if self.schedule.tile is not None and not self.schedule.blocks:
             band = Scope(scope, self.scalar)
-            arguments = self.values, self.units, self.schedule, self.scratch, band, self.vector
-            tiles(*arguments, walk, self._body)
+            tiles(self.values, self.units, self.arrays, band, walk, self._body)
             scope.code.extend(band.code)
             return
         inside = Scope(scope, self.scalar)
@@ -188,15 +187,8 @@ class Loops:
                 one.guard = self.units.guard(self.facts.domain(one.statement))
         self.scans.fill(walk, scope)
         loops = [axis for axis in self.schedule.inner if axis in walk.axes]
-        current, opened = inside, []
-        for axis in loops:
-            name = self.units.axis_names[axis]
-            size = c_expression(self.facts.nest.axes[axis].size)
-            header = f"for (long {name} = 0; {name} < {size}; {name}++)"
-            if axis in walk.backwards:
-                header = f"for (long {name} = {size} - 1; {name} >= 0; {name}--)"
-            current = Scope(current, self.scalar, {axis: (name, 1)})
-            opened.append((current, header))
+        opened = self.units.axis_loops(loops, inside, walk.backwards)
+        current = opened[-1][0] if opened else inside
         self._open(found, scope, opened, steps, columns)
         chained, chain_axis, span = self._chains(walk, found, loops, scope, steps)
         for accumulator in chained:
@@ -218,7 +210,7 @@ class Loops:
             scope.code.extend(inside.code)
             scope.memo.update(inside.memo)
         self._close(found, scope)
-        self.accumulators.finish(walk, found, scope)
+        self.accumulators.finish(found, scope)
         for name in walk.keeps:
             array = self.arrays.kept[name]
             self.values.keep(name, scope, array.base, array.address)
@@ -226,23 +218,13 @@ class Loops:
             if any(isinstance(e, Write) and e.buffer == read.buffer for e in walk.effects):
                 self.values.reload(name, read)
 
-    def _kept(self, axes: tuple[int, ...], scope: Scope) -> list[tuple[Scope, str]]:
-        """The scopes and loops of kept axes within a unit."""
-        opened: list[tuple[Scope, str]] = []
-        for axis in axes:
-            name = self.units.axis_names[axis]
-            size = c_expression(self.facts.nest.axes[axis].size)
-            scope = Scope(scope, self.scalar, {axis: (name, 1)})
-            opened.append((scope, f"for (long {name} = 0; {name} < {size}; {name}++)"))
-        return opened
-
     def _blocks(self, scope: Scope) -> list[tuple[Scope, str]]:
         """Transpose a unit's tiles into blocks. Returns the scopes of the unit or band, and of one
         row if it is a band of them."""
         axis = self.schedule.banded
         own = {} if axis is None else {axis: (self.units.band, 1)}
         band = Scope(scope, self.scalar, own, partial=axis)
-        fill_blocks(self.values, self.units, self.schedule, self.scratch, band, self.vector)
+        fill_blocks(self.values, self.units, self.arrays, band)
         if axis is None:
             return [(band, "")]
         name = self.units.axis_names[axis]
@@ -364,7 +346,7 @@ class Loops:
         if any(isinstance(effect, ScanAlong) and effect.axis == lane for effect in walk.effects):
             return 1
         reductions = [effect for effect in walk.effects if isinstance(effect, Reduction)]
-        if any(effect.op in ("argmax", "argmin") for effect in reductions):
+        if any(effect.op in ARG for effect in reductions):
             return 1
         registers = [r for r in reductions if lane not in r.axes]
         products = any(r.op == "prod" and r.dtype in FLOATS for r in registers)

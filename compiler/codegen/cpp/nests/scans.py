@@ -5,7 +5,6 @@ from __future__ import annotations
 from compiler.codegen.cpp.nests.code import Scope
 from compiler.codegen.cpp.nests.passes import Pass
 from compiler.codegen.cpp.nests.row_arrays import RowArrays
-from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.cpp.nests.scratch import Array
 from compiler.codegen.cpp.nests.values import Values
 from compiler.codegen.nests.names import base_name
@@ -16,8 +15,8 @@ from compiler.loops.nest import ScanAlong
 class Scans:
     """Initialises and computes scans."""
 
-    def __init__(self, schedule: Schedule, values: Values, arrays: RowArrays) -> None:
-        self.schedule = schedule
+    def __init__(self, values: Values, arrays: RowArrays) -> None:
+        self.schedule = arrays.schedule
         self.values = values
         self.arrays = arrays
         self._carries: dict[str, Array] = {}
@@ -68,9 +67,9 @@ class Scans:
             scope.code.add(f"const {kind} {name} = {text};", statement.origins)
             text = self.arrays.scalar.combine(statement.op, carry, lanes.last(part, dtype), dtype)
             scope.code.add(f"{carry} = {text};")
-        if compute_dtype(statement.dtype) != dtype:
+        text = lanes.held_as(name, dtype, statement.dtype)
+        if text != name:
             other = self.values.name(("converted", statement.name), statement.name)
-            text = lanes.apply("convert", (name,), (dtype,), statement.dtype)
             scope.code.add(f"const {lanes.type(statement.dtype)} {other} = {text};")
             name = other
         self.values.define(statement.name, scope, name)

@@ -41,6 +41,7 @@ from compiler.codegen.cpp.nests.turned import (
 )
 from compiler.codegen.nests.facts import Facts, estimate
 from compiler.loops.expressions import Op, Read, ReadIndexed, walk
+from compiler.loops.graph import ARG
 from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions, reads_in
 from compiler.loops.operators import OPERATORS
 from compiler.loops.sizes import Size, product
@@ -398,7 +399,7 @@ def _may_lie_on_lanes(facts: Facts, axis: int) -> bool:
             return False
         if (
             isinstance(statement, Reduction)
-            and statement.op in ("argmax", "argmin")
+            and statement.op in ARG
             and axis in statement.over
             and axis != max(statement.over)
         ):

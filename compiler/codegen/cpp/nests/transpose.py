@@ -37,19 +37,18 @@ from collections.abc import Callable, Sequence
 from compiler.codegen.cpp.nests.addresses import step_text
 from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.passes import Pass
-from compiler.codegen.cpp.nests.schedule import Schedule
+from compiler.codegen.cpp.nests.row_arrays import RowArrays
 from compiler.codegen.cpp.nests.scratch import Array, Scratch, padded
 from compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads, turned_writes
 from compiler.codegen.cpp.nests.turned import turned_reads, turned_results, within
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Values
-from compiler.codegen.cpp.vocabulary import Lanes
 from compiler.codegen.nests.facts import estimate
 from compiler.codegen.nests.names import base_name
 from compiler.loops.dtypes import compute_dtype
 from compiler.loops.expressions import Read
 from compiler.loops.nest import Write
-from compiler.loops.sizes import Size, c_expression, product
+from compiler.loops.sizes import Size, product
 
 Body = Callable[[Pass, Scope, list, int], None]  # type: ignore[type-arg]
 
@@ -59,33 +58,24 @@ ALIASED = 256
 
 
 def tiles(
-    values: Values,
-    units: Units,
-    schedule: Schedule,
-    scratch: Scratch,
-    scope: Scope,
-    lanes: Lanes,
-    walk: Pass,
-    body: Body,
+    values: Values, units: Units, arrays: RowArrays, scope: Scope, walk: Pass, body: Body
 ) -> None:
     """Add the loops over one band, or over one chunk of it, to the scope of its unit."""
-    axis, lane, count = schedule.tile, schedule.lane, schedule.lanes
-    assert axis is not None
-    assert lane is not None
-    tile = _Tile(values, units, schedule, scope, lanes)
+    tile = _Tile(values, units, arrays, scope)
+    count = tile.count
     whole = _whole(tile, walk, body)
     if units.whole_tiles():
         inner = whole
     else:
         inner = Code()
         inner.enclose(f"if ({tile.rows} >= {count} && {tile.columns} >= {count})", whole)
-        inner.enclose("else", _edge(tile, scratch, walk, body))
+        inner.enclose("else", _edge(tile, arrays.scratch, walk, body))
     column, first = tile.column, tile.first
     loops = [f"for (long {column} = 0; {column} < {tile.bound}; {column} += {count})"]
-    if schedule.band != count:
+    if arrays.schedule.band != count:
         start, end = f"long {first} = {units.band}", f"{first} < {units.band}_end"
         loops.append(f"for ({start}; {end}; {first} += {count})")
-    for header in reversed(loops) if short_rows(values.facts, lane, axis) else loops:
+    for header in reversed(loops) if short_rows(values.facts, tile.lane, tile.axis) else loops:
         outer = Code()
         outer.loop(header, inner)
         inner = outer
@@ -95,12 +85,11 @@ def tiles(
 class _Tile:
     """Names and scopes for one tile."""
 
-    def __init__(
-        self, values: Values, units: Units, schedule: Schedule, scope: Scope, lanes: Lanes
-    ) -> None:
+    def __init__(self, values: Values, units: Units, arrays: RowArrays, scope: Scope) -> None:
+        schedule = arrays.schedule
         assert schedule.tile is not None
         assert schedule.lane is not None
-        self.values, self.lanes, self.count = values, lanes, schedule.lanes
+        self.values, self.lanes, self.count = values, arrays.vector, schedule.lanes
         self.axis, self.lane = schedule.tile, schedule.lane
         self.row, self.column = units.axis_names[self.axis], units.lane_name
         self.bound = units.lane_bound()
@@ -188,22 +177,20 @@ def _edge(tile: _Tile, scratch: Scratch, walk: Pass, body: Body) -> Code:
     return corner.code
 
 
-def fill_blocks(
-    values: Values, units: Units, schedule: Schedule, scratch: Scratch, scope: Scope, lanes: Lanes
-) -> None:
+def fill_blocks(values: Values, units: Units, arrays: RowArrays, scope: Scope) -> None:
     """Add the loops that transpose a unit's tiles into blocks, which later reads use.
 
     The scope must have the start of the band and of the chunk. Writes that are turned get blocks,
     too, which `drain_blocks` transposes.
     """
-    block = _Block(values, units, schedule, scratch, lanes)
+    block, schedule = _Block(values, units, arrays), arrays.schedule
     ordered = frozenset(schedule.inner)
     together: dict[tuple[int, ...], list[Read]] = {}
     for read in [] if schedule.writes else turned_reads(values.facts, block.lane, block.axis):
         axes = within(values.facts, read, block.lane, block.axis, ordered)
         together.setdefault(tuple(axes), []).append(read)
     for rows, reads in together.items():
-        _fill(values, block, rows, reads, scope, lanes)
+        _fill(values, units, block, rows, reads, scope)
     writes = list(turned_writes(values.facts, block.lane, block.axis)) if schedule.writes else []
     if not schedule.writes and schedule.banded is None:
         writes = turned_results(values.facts, block.lane, block.axis, ordered)
@@ -216,20 +203,15 @@ def fill_blocks(
 
 def _fill(
     values: Values,
+    units: Units,
     block: _Block,
     axes: tuple[int, ...],
     reads: Sequence[Read],
     scope: Scope,
-    lanes: Lanes,
 ) -> None:
     """The loops for reads whose blocks have these axes of a row besides those of the tiles."""
-    opened: list[tuple[Scope, str]] = []
-    inside = scope
-    for axis in axes:
-        name, size = block.names[axis], c_expression(values.facts.nest.axes[axis].size)
-        inside = Scope(inside, scope.lanes, {axis: (name, 1)})
-        opened.append((inside, f"for (long {name} = 0; {name} < {size}; {name}++)"))
-    tile = Code()
+    opened = units.axis_loops(axes, scope)
+    inside, tile = opened[-1][0] if opened else scope, Code()
     for read in reads:
         base, stride = values.bases[read.buffer], step_text(read.address.strides[block.lane])
         array = block.array(base_name(read.buffer), read, axes)
@@ -238,8 +220,8 @@ def _fill(
         pitch = step_text(array.address.strides[block.axis])
         start = values.pointer(array.base, array.address, inside)
         into = f"{start} + {block.row} * {pitch} + {block.column}"
-        whole = lanes.transpose_tile(base.dtype, pointer, stride, into, pitch)
-        edge = lanes.transpose_edge(base.dtype, pointer, stride, into, pitch, *block.left)
+        whole = block.lanes.transpose_tile(base.dtype, pointer, stride, into, pitch)
+        edge = block.lanes.transpose_edge(base.dtype, pointer, stride, into, pitch, *block.left)
         block.add(tile, whole, edge)
         values.blocks[read] = (array.base, array.address)
     block.loops(tile, inside)
@@ -248,12 +230,9 @@ def _fill(
         child.parent.code.loop(header, child.code)
 
 
-def drain_blocks(
-    values: Values, units: Units, schedule: Schedule, scratch: Scratch, scope: Scope, lanes: Lanes
-) -> None:
+def drain_blocks(values: Values, units: Units, arrays: RowArrays, scope: Scope) -> None:
     """Add the loops that transpose a unit's blocks of what it writes into memory."""
-    block = _Block(values, units, schedule, scratch, lanes)
-    tile = Code()
+    block, lanes, tile = _Block(values, units, arrays), arrays.vector, Code()
     for write, (array, address) in values.written.items():
         base, stride = values.bases[write.buffer], step_text(write.address.strides[block.lane])
         pitch = step_text(address.strides[block.axis])
@@ -270,13 +249,13 @@ def drain_blocks(
 class _Block:
     """Names and sizes of the blocks of a unit."""
 
-    def __init__(
-        self, values: Values, units: Units, schedule: Schedule, scratch: Scratch, lanes: Lanes
-    ) -> None:
+    def __init__(self, values: Values, units: Units, arrays: RowArrays) -> None:
+        schedule = arrays.schedule
         axis, lane = schedule.tile, schedule.lane
         assert axis is not None
         assert lane is not None
         self.axis, self.lane, self.count = axis, lane, schedule.lanes
+        self.lanes = arrays.vector
         self.row, self.column = units.axis_names[axis], units.lane_name
         self.rows, self.bound = units.band_rows(), units.lane_bound()
         self.left = (f"{self.rows} - {self.row}", f"{self.bound} - {self.column}")
@@ -285,7 +264,6 @@ class _Block:
             width = padded(units.lane_size(), self.count)
         if isinstance(width, int) and width % ALIASED == 0:
             width += self.count
-        self.names = units.axis_names
         self.facts = values.facts
         self.width = (lane, width)
         axes = (*schedule.joined, axis)
@@ -298,7 +276,7 @@ class _Block:
         self.even = all(
             isinstance(size, int) and size % self.count == 0 for size in (whole, units.lane_size())
         )
-        self.scratch = scratch
+        self.scratch = arrays.scratch
 
     def array(self, wanted: str, access: Read | Write, axes: Sequence[int] = ()) -> Array:
         """The block of an access, with these axes of a row besides those of the tiles."""

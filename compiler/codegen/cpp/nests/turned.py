@@ -108,7 +108,7 @@ def joined(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> tuple
 def rows_of_tiles(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> Size:
     """The size of an axis and of those that are joined to it."""
     axes = (axis, *joined(facts, lane, axis, ordered))
-    return product(facts.nest.axes[a].size for a in axes)
+    return facts.nest.size(axes)
 
 
 def turned(facts: Facts, lane: int, axis: int, ordered: frozenset[int]) -> list[Read | Write]:

@@ -8,7 +8,9 @@ in order, so that any number of threads gives the same bits.
 
 from __future__ import annotations
 
-from compiler.codegen.cpp.nests.code import Code
+from collections.abc import Collection, Iterable
+
+from compiler.codegen.cpp.nests.code import Code, Scope
 from compiler.codegen.cpp.nests.schedule import Schedule
 from compiler.codegen.nests.facts import Facts
 from compiler.codegen.nests.names import Names
@@ -115,6 +117,20 @@ class Units:
             even = isinstance(whole, int) and isinstance(self.chunk, int) and not whole % self.chunk
             left = f"{size} - {start} < {chunk} ? {size} - {start} : {chunk}"
             self.head.add(f"const long {width} = {chunk if even else left};")
+
+    def axis_loops(
+        self, axes: Iterable[int], scope: Scope, backwards: Collection[int] = ()
+    ) -> list[tuple[Scope, str]]:
+        """Scopes inside this one for axes within a unit, and the headers of their loops."""
+        opened: list[tuple[Scope, str]] = []
+        for axis in axes:
+            name, size = self.axis_names[axis], c_expression(self._size(axis))
+            header = f"for (long {name} = 0; {name} < {size}; {name}++)"
+            if axis in backwards:
+                header = f"for (long {name} = {size} - 1; {name} >= 0; {name}--)"
+            scope = Scope(scope, scope.lanes, {axis: (name, 1)})
+            opened.append((scope, header))
+        return opened
 
     def own(self) -> dict[int, tuple[str, int]]:
         """The index of each axis in the scope of a unit."""

@@ -126,7 +126,7 @@ class Values(NestValues[Scope]):
             text = self._read(expression, scope)
             wanted = f"{base_name(expression.buffer)}_value"
         elif isinstance(expression, Position):
-            text = self._position(expression.address, scope, dtype=expression.dtype)
+            text = self._position(expression.address, scope, expression.dtype)
             wanted = "position"
         else:
             raise AssertionError(f"{type(expression).__name__} in a nest")
@@ -146,9 +146,7 @@ class Values(NestValues[Scope]):
             return self._read(self.memory[local.name], scope), ()
         statement = self._statement(local.name, scope)
         text = self.of(statement.expression, scope)
-        if compute_dtype(statement.expression.dtype) != compute_dtype(statement.dtype):
-            dtypes = (statement.expression.dtype,)
-            text = scope.lanes.apply("convert", (text,), dtypes, statement.dtype)
+        text = scope.lanes.held_as(text, statement.expression.dtype, statement.dtype)
         return text, statement.origins
 
     # Memory
@@ -183,7 +181,7 @@ class Values(NestValues[Scope]):
         base = self.bases[read.buffer]
         if not read.address.then:
             return self.load(base, read.address, scope)
-        at = self._position(read.address, scope, through=True)
+        at = self._position(read.address, scope)
         if scope.is_lane:
             return scope.lanes.gather(base.dtype, base.name, at, scope.count)
         return scope.lanes.load(base.dtype, f"{base.name} + {at}")
@@ -260,9 +258,7 @@ class Values(NestValues[Scope]):
 
     # Positions and indices
 
-    def _position(
-        self, address: Address, scope: Scope, *, through: bool = False, dtype: str = "int64"
-    ) -> str:
+    def _position(self, address: Address, scope: Scope, dtype: str = "int64") -> str:
         """The address as a number of this dtype; in a lane scope, a register of them."""
         start = self.start(address, scope)
         step: Size = self.lane_step(address, scope) if scope.is_lane else 0
@@ -357,7 +353,7 @@ class Values(NestValues[Scope]):
         """(added to the pointer, parts of the index register, the remaining address)."""
         more, vector = self.indices(terms, scope)
         if address.then:
-            at = self._position(address, scope, through=True)
+            at = self._position(address, scope)
             if scope.is_lane and self.lane in self.facts.moves(address):
                 vector.append(at)
             else:
@@ -366,7 +362,7 @@ class Values(NestValues[Scope]):
         return more, vector, address
 
     def scatter(
-        self, base: Base, address: Address, terms: tuple[IndexTerm, ...], scope: Scope
+        self, address: Address, terms: tuple[IndexTerm, ...], scope: Scope
     ) -> tuple[str, str | None, Address]:
         """(added to the pointer, index register or None, address) of a write with indices."""
         more, vector, address = self._indexed(address, terms, scope)

@@ -41,9 +41,7 @@ def _write_interleaved(effects: Sequence[Write], scope: Scope, values: Values, g
 
 def _value(effect: Write, scope: Scope, values: Values) -> str:
     value = values.of(effect.expression, scope)
-    if compute_dtype(effect.expression.dtype) == compute_dtype(effect.dtype):
-        return value
-    return scope.lanes.apply("convert", (value,), (effect.expression.dtype,), effect.dtype)
+    return scope.lanes.held_as(value, effect.expression.dtype, effect.dtype)
 
 
 def _add(inner: Code, scope: Scope, guard: str) -> None:
@@ -58,7 +56,7 @@ def write(effect: Write, scope: Scope, values: Values, guard: str) -> None:
     base, address = values.written.get(effect, (values.bases[effect.buffer], effect.address))
     lanes = scope.lanes
     value = _value(effect, scope, values)
-    more, index, address = values.scatter(base, address, effect.terms, scope)
+    more, index, address = values.scatter(address, effect.terms, scope)
     register = compute_dtype(effect.dtype)
     mode = "bitwise_or" if effect.mode == "add" and effect.dtype == "bool" else effect.mode
     inner = Code()

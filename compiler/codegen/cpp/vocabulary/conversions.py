@@ -82,14 +82,14 @@ def to_mask(lanes: Lanes, comparison: str, dtype: str) -> str:
     if lanes.count == 1 or size == 4:
         return comparison
     mask = lanes.type("bool")
-    answer = lanes.signed(size)
+    compared = lanes.signed(size)
 
     def text() -> str:
         builtin = resizing.resize(lanes, f"int{8 * size}", "int32")
         result = builtin or f"__builtin_convertvector(x, {mask})"
-        return f"INLINE {mask} to_mask({answer} x) {{ return {result}; }}"
+        return f"INLINE {mask} to_mask({compared} x) {{ return {result}; }}"
 
-    lanes.need(f"to_mask({answer})", text)
+    lanes.need(f"to_mask({compared})", text)
     return f"to_mask({comparison})"
 
 

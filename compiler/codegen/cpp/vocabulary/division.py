@@ -28,8 +28,8 @@ def of_integers(lanes: Lanes, op: str, held: str) -> str:
     body = (_UNSIGNED if held == "uint8" else {}).get(op, _INTEGER[op]).format(T=scalar)
     minus_one = ""
     if held != "uint8":
-        answer = f"({scalar})-a" if op.endswith("divide") else "0"
-        minus_one = f"if (b == -1) return {answer}; "
+        quotient = f"({scalar})-a" if op.endswith("divide") else "0"
+        minus_one = f"if (b == -1) return {quotient}; "
     arithmetic.function(
         lanes,
         op,

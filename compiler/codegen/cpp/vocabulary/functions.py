@@ -6,7 +6,7 @@ functions, whose calls also keep the loop's values from staying in registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,47 +33,47 @@ if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
-_BODIES = {
-    "exp": exponentials.exp,
-    "exp_quick": exponentials.exp_quick,
-    "exp_nonpositive": exponentials.exp_nonpositive,
-    "exp_nonpositive_beside_one": exponentials.exp_nonpositive_beside_one,
-    "exp2": exponentials.exp2,
-    "expm1": exponentials.expm1,
-    "sigmoid": exponentials.sigmoid,
-    "tanh": exponentials.tanh,
-    "erf": exponentials.erf,
-    "erf_quick": exponentials.erf_quick,
-    "log": logarithms.log,
-    "log2": logarithms.log2,
-    "log10": logarithms.log10,
-    "log1p": logarithms.log1p,
+Body = Callable[["Lanes", str], str]
+
+
+def _of_both(bodies: Mapping[str, Callable[..., str]]) -> dict[tuple[str, str], Body]:
+    """Bodies that are written for either float."""
+    return {
+        (op, held): partial(body, held=held)
+        for op, body in bodies.items()
+        for held in ("float32", "float64")
+    }
+
+
+_BODIES: dict[tuple[str, str], Body] = {
+    **_of_both(exponentials.WIDE),
+    **_of_both({"atanh": wide_logarithms.atanh, "digamma": gamma.digamma}),
+    **_of_both({op: partial(parts.frexp, op=op) for op in ("frexp_mantissa", "frexp_exponent")}),
+    ("erf", "float32"): exponentials.erf,
+    ("erf_quick", "float32"): exponentials.erf_quick,
+    ("log", "float32"): logarithms.log,
+    ("log", "float64"): wide_logarithms.log,
+    ("log2", "float32"): logarithms.log2,
+    ("log10", "float32"): logarithms.log10,
+    ("log1p", "float32"): logarithms.log1p,
+    ("log1p", "float64"): wide_logarithms.log1p,
+    ("pow", "float32"): powers.body,
+    ("zeta", "float64"): zeta.zeta,
 }
-_WIDE: dict[str, Callable[[Lanes, str], str]] = {
-    **{op: partial(body, held="float64") for op, body in exponentials.WIDE.items()},
-    "log": wide_logarithms.log,
-    "log1p": wide_logarithms.log1p,
+"""Operator and dtype -> the body of its function."""
+_FUSED: dict[tuple[str, str], Body] = {
+    **_of_both({op: partial(circular.sine, op=op) for op in ("sin", "cos")}),
+    **_of_both({"tan": circular.tangent, "asin": arcs.asin, "acos": arcs.acos}),
+    **_of_both({"atan": arcs.atan, "atan2": arcs.atan2, "erfc": error_functions.erfc}),
+    **_of_both({"sinh": hyperbolic.sinh, "cosh": hyperbolic.cosh}),
+    **_of_both({"asinh": hyperbolic.asinh, "acosh": hyperbolic.acosh}),
+    ("erf", "float64"): error_functions.erf,
+    ("log2", "float64"): wide_logarithms.log2,
+    ("log10", "float64"): wide_logarithms.log10,
 }
-"""The bodies in float64."""
-_WIDE_FUSED: dict[str, Callable[[Lanes, str], str]] = {
-    "erf": error_functions.erf,
-    "log2": wide_logarithms.log2,
-    "log10": wide_logarithms.log10,
-}
-"""Functions that need the instruction of a fused multiply-add."""
-_FUSED: dict[str, Callable[[Lanes, str, str], str]] = {
-    "sin": lambda lanes, register, held: circular.sine(lanes, register, "sin", held),
-    "cos": lambda lanes, register, held: circular.sine(lanes, register, "cos", held),
-    "tan": circular.tangent,
-    "asin": arcs.asin,
-    "acos": arcs.acos,
-    "atan": arcs.atan,
-    "sinh": hyperbolic.sinh,
-    "cosh": hyperbolic.cosh,
-    "asinh": hyperbolic.asinh,
-    "acosh": hyperbolic.acosh,
-}
-"""Bodies in both floats that need it."""
+"""Those that need the instruction of a fused multiply-add."""
+_PARAMETERS = {"atan2": ("a", "b"), "pow": ("x", "y"), "zeta": ("x", "q")}
+"""Of functions with more than `x`."""
 
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
@@ -92,34 +92,9 @@ def function(lanes: Lanes, op: str, held: str) -> str | None:
 
 
 def _polynomial(lanes: Lanes, op: str, held: str) -> str | None:
-    if lanes.count == 1:
+    body = _BODIES.get((op, held)) or (_FUSED.get((op, held)) if lanes.isa.fma else None)
+    if body is None or lanes.count == 1:
         return None
-    register, parameters = lanes.type(held), f"{lanes.type(held)} x"
-    body: str | None = None
-    if op == "atanh":
-        body = wide_logarithms.atanh(lanes, register, held)
-    elif op == "digamma":
-        body = gamma.digamma(lanes, register, held)
-    elif op == "zeta" and held == "float64":
-        parameters = f"{register} x, {register} q"
-        body = zeta.zeta(lanes, register)
-    elif op in ("frexp_mantissa", "frexp_exponent"):
-        body = parts.frexp(lanes, register, held, op)
-    elif op == "erfc" and lanes.isa.fma:
-        body = error_functions.erfc(lanes, register, held)
-    elif op in _WIDE_FUSED and held == "float64" and lanes.isa.fma:
-        body = _WIDE_FUSED[op](lanes, register)
-    elif op in _FUSED and lanes.isa.fma:
-        body = _FUSED[op](lanes, register, held)
-    elif op == "atan2" and lanes.isa.fma:
-        parameters = f"{register} a, {register} b"
-        body = arcs.atan2(lanes, register, held)
-    elif held == "float64":
-        if op in _WIDE:
-            body = _WIDE[op](lanes, register)
-    elif op == "pow":
-        parameters += f", {register} y"
-        body = powers.body(lanes, register)
-    elif op in _BODIES:
-        body = _BODIES[op](lanes, register)
-    return body and arithmetic.function(lanes, op, parameters, register, body)
+    register = lanes.type(held)
+    parameters = ", ".join(f"{register} {name}" for name in _PARAMETERS.get(op, ("x",)))
+    return arithmetic.function(lanes, op, parameters, register, body(lanes, register))

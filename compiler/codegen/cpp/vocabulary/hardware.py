@@ -37,22 +37,39 @@ def foreign(lanes: Lanes, scalar: str, size: int, count: int = 0) -> str:
     return name
 
 
-def _unary(lanes: Lanes, dtype: str, wide: str, narrow: str, immediate: str) -> str | None:
-    """One instruction applied to all lanes of `x`."""
+def _floats(lanes: Lanes, dtype: str) -> tuple[int, str] | None:
+    """The bits of a vector of floats, and the letters of its lanes in the names of builtins."""
     bits = lanes.count * (64 if dtype == "float64" else 32)
-    letters = "pd" if dtype == "float64" else "ps"
     if not lanes.isa.builtins or lanes.count == 1 or bits < 128:
         return None
-    if bits == 512:
-        width = "512" if wide == "sqrt" else ""
-        call = f"(x{immediate}, x, {all_lanes(lanes)}, 4)"
-        return f"__builtin_ia32_{wide}{letters}{width}_mask{call}"
-    return f"__builtin_ia32_{narrow}{letters}{'256' if bits == 256 else ''}(x{immediate})"
+    return bits, "pd" if dtype == "float64" else "ps"
+
+
+def _masked(lanes: Lanes, dtype: str, name: str, operands: str, held: str = "") -> str | None:
+    """An AVX-512 instruction on floats, of the lanes in the mask `held`, or of all."""
+    found = _floats(lanes, dtype)
+    if found is None or not is_avx512(lanes):
+        return None
+    bits, letters = found
+    end = ", 4" if bits == 512 else ""
+    width = "" if name == "rndscale" else bits
+    call = f"({operands}, {held or all_lanes(lanes)}{end})"
+    return f"__builtin_ia32_{name}{letters}{width}_mask{call}"
+
+
+def _each(lanes: Lanes, dtype: str, call: tuple[str, str], masked: tuple[str, str]) -> str | None:
+    """An instruction for all lanes, by its name and operands: those of AVX2 and SSE, and those of
+    AVX-512, which has a mask."""
+    found = _floats(lanes, dtype)
+    if found is None or found[0] == 512:
+        return _masked(lanes, dtype, *masked)
+    bits, letters = found
+    return f"__builtin_ia32_{call[0]}{letters}{'256' if bits == 256 else ''}({call[1]})"
 
 
 def sqrt(lanes: Lanes, dtype: str) -> str | None:
     """The square root of each lane of `x`."""
-    return _unary(lanes, dtype, "sqrt", "sqrt", "")
+    return _each(lanes, dtype, ("sqrt", "x"), ("sqrt", "x, x"))
 
 
 ROUNDINGS = {"round": 8, "floor": 9, "ceil": 10, "trunc": 11}
@@ -61,54 +78,38 @@ ROUNDINGS = {"round": 8, "floor": 9, "ceil": 10, "trunc": 11}
 
 def rounding(lanes: Lanes, dtype: str, op: str) -> str | None:
     """Each lane of `x` rounded to a whole number."""
-    return _unary(lanes, dtype, "rndscale", "round", f", {ROUNDINGS[op]}")
+    how = ROUNDINGS[op]
+    return _each(lanes, dtype, ("round", f"x, {how}"), ("rndscale", f"x, {how}, x"))
 
 
 def fma(lanes: Lanes, dtype: str) -> str | None:
     """a*b+c in each lane, rounded once."""
-    bits = lanes.count * (64 if dtype == "float64" else 32)
-    letters = "pd" if dtype == "float64" else "ps"
-    if not lanes.isa.builtins or lanes.count == 1 or bits < 128:
-        return None
-    if bits == 512:
-        return f"__builtin_ia32_vfmadd{letters}512_mask(a, b, c, {all_lanes(lanes)}, 4)"
-    return f"__builtin_ia32_vfmadd{letters}{'256' if bits == 256 else ''}(a, b, c)"
+    call = ("vfmadd", "a, b, c")
+    return _each(lanes, dtype, call, call)
 
 
 def scale(lanes: Lanes, dtype: str) -> str | None:
     """`x` * 2^n in each lane for whole n, rounded once, including overflow and denormals."""
-    bits = lanes.count * (64 if dtype == "float64" else 32)
-    if not is_avx512(lanes) or lanes.count == 1 or bits < 128:
-        return None
-    letters, rounding_mode = "pd" if dtype == "float64" else "ps", ", 4" if bits == 512 else ""
-    return f"__builtin_ia32_scalef{letters}{bits}_mask(x, n, x, {all_lanes(lanes)}{rounding_mode})"
+    return _masked(lanes, dtype, "scalef", "x, n, x")
 
 
 def exponent(lanes: Lanes, dtype: str) -> tuple[str, str] | None:
     """The exponent of each lane of `x`, as a float, and its fraction, from 3/4 to 3/2, which is
     below 1 where the exponent is one too small. Denormal numbers have those of normal ones."""
-    bits = lanes.count * (64 if dtype == "float64" else 32)
-    if not is_avx512(lanes) or lanes.count == 1 or bits < 128:
-        return None
-    letters, end = "pd" if dtype == "float64" else "ps", ", 4" if bits == 512 else ""
-    return (
-        f"__builtin_ia32_getexp{letters}{bits}_mask(x, x, {all_lanes(lanes)}{end})",
-        f"__builtin_ia32_getmant{letters}{bits}_mask(x, 3, x, {all_lanes(lanes)}{end})",
-    )
+    power = _masked(lanes, dtype, "getexp", "x, x")
+    fraction = _masked(lanes, dtype, "getmant", "x, 3, x")
+    return None if power is None or fraction is None else (power, fraction)
 
 
 def of_logarithm(lanes: Lanes, dtype: str) -> str | None:
     """`y` where `x` is positive and finite; elsewhere the logarithm of `x`."""
-    size = 8 if dtype == "float64" else 4
-    bits = lanes.count * size * 8
-    if not is_avx512(lanes) or lanes.count == 1 or bits < 128:
+    if _floats(lanes, dtype) is None or not is_avx512(lanes):
         return None
-    letters, end = "pd" if dtype == "float64" else "ps", ", 4" if bits == 512 else ""
-    table = f"{foreign(lanes, 'long long' if size == 8 else 'int', size)}{{}} + 0x03530422"
+    kind, size = ("long long", 8) if dtype == "float64" else ("int", 4)
+    table = f"{foreign(lanes, kind, size)}{{}} + 0x03530422"
     # a hexadecimal digit for each class, from the right: two NaNs, zero, one, minus infinity,
     # infinity, negative and positive numbers; 0 keeps y, 2 is x, 3 NaN, 4 and 5 an infinity
-    call = f"(y, x, {table}, 0, {all_lanes(lanes)}{end})"
-    return f"__builtin_ia32_fixupimm{letters}{bits}_mask{call}"
+    return _masked(lanes, dtype, "fixupimm", f"y, x, {table}, 0")
 
 
 COMPARISONS = {"==": 0, "<": 1, "!>": 10}
@@ -117,16 +118,11 @@ COMPARISONS = {"==": 0, "<": 1, "!>": 10}
 
 def not_all(lanes: Lanes, dtype: str, comparisons: Sequence[tuple[str, str, str]]) -> str | None:
     """Whether one of the comparisons is false in a lane."""
-    bits = lanes.count * (64 if dtype == "float64" else 32)
-    if not is_avx512(lanes) or lanes.count == 1 or bits < 128:
-        return None
-    letters, end = "pd" if dtype == "float64" else "ps", ", 4" if bits == 512 else ""
-    whole = (1 << lanes.count) - 1
-    held = str(whole)
+    whole = str((1 << lanes.count) - 1)
+    held: str | None = whole
     for left, sign, right in comparisons:
-        operands = f"{left}, {right}, {COMPARISONS[sign]}, {held}{end}"
-        held = f"__builtin_ia32_cmp{letters}{bits}_mask({operands})"
-    return f"{held} != {whole}"
+        held = held and _masked(lanes, dtype, "cmp", f"{left}, {right}, {COMPARISONS[sign]}", held)
+    return held and f"{held} != {whole}"
 
 
 def any_lane(lanes: Lanes) -> str | None:

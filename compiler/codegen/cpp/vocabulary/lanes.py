@@ -13,7 +13,6 @@ from compiler.codegen.cpp.vocabulary import (
     memory,
     operators,
     reductions,
-    scans,
     strided,
     transposes,
     values,
@@ -229,6 +228,12 @@ class Lanes:
             *(arg if _ATOM.fullmatch(arg) or is_call(arg) else f"({arg})" for arg in args)
         )
 
+    def held_as(self, value: str, source: str, dtype: str) -> str:
+        """A register of a dtype as one of another, which may be held alike."""
+        if compute_dtype(source) == compute_dtype(dtype):
+            return value
+        return self.apply("convert", (value,), (source,), dtype)
+
     def _literals(self, args: Sequence[str]) -> Sequence[str]:
         """One constant operand of a vector operator may remain a scalar literal: x * 0.5f."""
         for place, arg in enumerate(args):
@@ -246,8 +251,8 @@ class Lanes:
     reduce = reductions.reduce
     arg_update = argmax.update
     arg_reduce = argmax.reduce
-    scan = scans.scan
-    last = scans.last
+    scan = reductions.scan
+    last = reductions.last
 
     def identity(self, op: str, dtype: str) -> str:
         """The identity of sum, prod, max, min, any or all, in every lane."""

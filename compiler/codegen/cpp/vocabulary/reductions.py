@@ -1,4 +1,5 @@
-"""Reductions across the lanes of a register, by halves."""
+"""Reductions across the lanes of a register, by halves, and scans within it, by log2(lanes) shifted
+combinations."""
 
 from __future__ import annotations
 
@@ -47,9 +48,7 @@ def reduce(lanes: Lanes, op: str, vector: str, dtype: str) -> str:
     held = compute_dtype(dtype)
     if lanes.count == 1:
         return vector
-    register, name = lanes.type(held), f"lanes_{op}"
-    # bool masks and 32-bit integers share one C++ type, but differ in the meaning of sum and max
-    name += "_bool" if held == "bool" and op not in ("any", "all") else ""
+    register, name = lanes.type(held), _named("lanes", op, held)
 
     def text() -> str:
         test = hardware.any_lane(lanes) if held == "bool" else None
@@ -76,3 +75,39 @@ def reduce(lanes: Lanes, op: str, vector: str, dtype: str) -> str:
 
     lanes.need(f"{name}({register})", text)
     return f"{name}({vector})"
+
+
+def _named(what: str, op: str, held: str) -> str:
+    """A function's name: bool masks and 32-bit integers share one C++ type, but differ in the
+    meaning of sum and max."""
+    return f"{what}_{op}{'_bool' if held == 'bool' and op not in ('any', 'all') else ''}"
+
+
+def scan(lanes: Lanes, op: str, vector: str, dtype: str) -> str:
+    """Lane k: lanes 0 to k, combined by sum, prod, max or min."""
+    held = compute_dtype(dtype)
+    if lanes.count == 1:
+        return vector
+    register, name = lanes.type(held), _named("scan", op, held)
+
+    def text() -> str:
+        neutral = lanes.identity(op, held)
+        steps, distance = [f"{register} neutral = {neutral}, w;"], 1
+        while distance < lanes.count:
+            order = [*[lanes.count] * distance, *range(lanes.count - distance)]
+            shuffle = f"__builtin_shufflevector(v, neutral, {', '.join(map(str, order))})"
+            steps.append(f"w = {shuffle};")
+            steps.append(f"v = {lanes.combine(op, 'w', 'v', held)};")
+            distance *= 2
+        return f"INLINE {register} {name}({register} v) {{ {' '.join(steps)} return v; }}"
+
+    lanes.need(f"{name}({register})", text)
+    return f"{name}({vector})"
+
+
+def last(lanes: Lanes, vector: str, dtype: str) -> str:
+    """The last lane, as a scalar register: what the next step's carry adds."""
+    if lanes.count == 1:
+        return vector
+    end = f"({vector})[{lanes.count - 1}]"
+    return f"({end} != 0)" if dtype == "bool" else end

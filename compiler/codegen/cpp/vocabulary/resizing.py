@@ -105,7 +105,7 @@ def resize(lanes: Lanes, source: str, dtype: str) -> str | None:
     own = lanes.type(dtype)
     if BYTES[source] == small:
         return _widen(lanes, source, small, large, own)
-    return _shorten(lanes, source, small, large, own)
+    return _shorten(lanes, small, large, own)
 
 
 def _widen(lanes: Lanes, source: str, small: int, large: int, own: str) -> str | None:
@@ -143,7 +143,7 @@ def _padded(lanes: Lanes, size: int) -> str | None:
     return f'({{ {target} y = {padded}; asm("" : "+v"(y)); y; }})' if is_avx512(lanes) else padded
 
 
-def _shorten(lanes: Lanes, source: str, small: int, large: int, own: str) -> str | None:
+def _shorten(lanes: Lanes, small: int, large: int, own: str) -> str | None:
     bits, total = 8 * large * lanes.count, small * lanes.count
     if not is_avx512(lanes):
         if bits < 128:

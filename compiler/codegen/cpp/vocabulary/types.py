@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 
-from compiler.loops.dtypes import FLOATS, INTEGERS, compute_dtype, limits
+from compiler.loops.dtypes import FLOATS, INTEGERS, compute_dtype, limits, rounded
 
 CODES = {
     "float64": "f64",
@@ -54,18 +54,9 @@ def bits_of(number: float, dtype: str) -> int:
     number = float(number)
     if number != number:
         return 0x7FC0 if dtype == "bfloat16" else 0x7E00
-    if dtype == "float16":
-        try:
-            packed = struct.pack("<e", number)
-        except OverflowError:
-            packed = struct.pack("<H", 0x7C00 if number > 0 else 0xFC00)
-        return int(struct.unpack("<h", packed)[0])
-    try:
-        word = int.from_bytes(struct.pack("<f", number), "little")
-    except OverflowError:
-        word = 0x7F800000 if number > 0 else 0xFF800000
-    rounded = (word + 0x7FFF + (word >> 16 & 1)) >> 16
-    return rounded - (1 << 16) if rounded >= 1 << 15 else rounded
+    held = rounded(number, dtype)
+    packed = struct.pack("<e", held) if dtype == "float16" else struct.pack("<f", held)[2:]
+    return int(struct.unpack("<h", packed)[0])
 
 
 def _shortest(value: float, dtype: str) -> str:
@@ -90,12 +81,7 @@ def literal(value: bool | int | float, dtype: str) -> str:
         return "true" if value else "false"
     if dtype in FLOATS:
         dtype = compute_dtype(dtype)
-        number = float(value)
-        if dtype == "float32" and math.isfinite(number):
-            try:
-                number = struct.unpack("f", struct.pack("f", number))[0]
-            except OverflowError:
-                number = math.copysign(math.inf, number)
+        number = rounded(float(value), dtype)
         if math.isnan(number):
             return NAN[dtype]
         if math.isinf(number):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from compiler.codegen.launcher.segment import (
+    NUMBER,
+    TENSOR,
     KernelCall,
+    Parameter,
     SegmentFunction,
-    SymbolParameter,
     TensorForm,
-    TensorParameter,
     segment_text,
 )
 from compiler.loops.sizes import symbol
@@ -18,7 +19,7 @@ from compiler.measure.probes.engine_unit import clocked
 SEGMENTS = (
     SegmentFunction(
         name="segment_0",
-        parameters=(TensorParameter("x"), SymbolParameter("s0")),
+        parameters=(Parameter(TENSOR, "x"), Parameter(NUMBER, "s0")),
         outputs=(("y", TensorForm("float32", (symbol("s0"),), (1,))),),
         calls=(
             KernelCall("nest_mul", ("x", "t"), (symbol("s0"),), 0, "mul void* const p[] = {0};"),
@@ -29,7 +30,7 @@ SEGMENTS = (
     ),
     SegmentFunction(
         name="segment_1",
-        parameters=(TensorParameter("y"),),
+        parameters=(Parameter(TENSOR, "y"),),
         outputs=(),
         calls=(KernelCall("nest_mul", ("y", "y")),),
     ),
