@@ -15,11 +15,21 @@ GENERAL = as_advice(
     "Keep the decision in the graph: compute both sides and select with torch.where, or let "
     "torch.cond run one of them"
 )
+NUMPY = as_advice(
+    "If it follows from numbers and sizes alone, compute it with Python's math, not with NumPy: "
+    "torch traces NumPy's calls as operations on tensors"
+)
+"""For a condition of which torch says that it is an array (`NumpyNdarrayVariable`)."""
 
 
 def advise(broken: Broken) -> Advised:
     if not broken.type.startswith(TYPE) and GUARDED not in broken.explanation:
         return ()
+    array = "NumpyNdarrayVariable" in broken.context
+    return (*NUMPY, *as_advice(_advise(broken))) if array else _advise(broken)
+
+
+def _advise(broken: Broken) -> Advised:
     statement = broken.statement
     if isinstance(statement, ast.While):
         return (

@@ -382,6 +382,22 @@ def test_where_results_differ_is_a_sentence(path: str, words: str) -> None:
     assert f"differ from eager {words} max error 0.5" in finding.title
 
 
+@pytest.mark.parametrize(
+    ("type", "context", "title"),
+    [
+        ("Data-dependent branching", "attempted to jump with TensorVariable()", "tensor data"),
+        ("Data-dependent branching", "attempted to jump with NumpyNdarrayVariable()", "NumPy"),
+        ("Observed exception", "raised exception KeyError('a\\n b')", "observed KeyError: a b"),
+        ("Observed exception", "raised exception E(ConstantVariable(str: 'a'))", "observed E"),
+        ("Observed exception", "raised exception E()", "observed E"),
+        ("Observed exception", "", "Observed exception"),
+    ],
+)
+def test_a_break_says_what_stopped_it(type: str, context: str, title: str) -> None:
+    (site,) = summary([traces.graph_break(type=type, context=context)]).breaks
+    assert title in site.title
+
+
 @pytest.mark.parametrize("within", [True, False])
 def test_both_distances_from_float64_are_said(within: bool) -> None:
     numbers = Numerics(
