@@ -213,10 +213,11 @@ class Session:
         to reach it is an error, for nothing records what then runs eagerly."""
         config = torch._dynamo.config
         fails = fails and not config.suppress_errors
-        return config.patch(
+        patched_limit: AbstractContextManager[Any] = config.patch(
             recompile_limit=len(self.engines) * config.recompile_limit,
             fail_on_recompile_limit_hit=fails or config.fail_on_recompile_limit_hit,
         )
+        return patched_limit
 
     def _check_profiled_call(self) -> None:
         wanted, there = self.recorder.settings.profiled_call, len(self.sets)
