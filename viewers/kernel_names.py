@@ -67,7 +67,7 @@ class KernelNames:
             main = next((one for one in reversed(found) if not is_view(one)), None)
             if main is None or label != short_label(short_target(main.target)):
                 return label
-            module = main.module.rpartition(".")[2]
+            module = _module(main.module)
             return label if module == label else f"{label} {module}".rstrip()
         if label.endswith("…"):
             return self.purpose(graph, self._origins(kernel)) or label
@@ -80,6 +80,14 @@ class KernelNames:
         return kernel.origins or tuple(
             one for record in records if record for one in record.origins
         )
+
+
+def _module(path: str) -> str:
+    """`qkv` of `layers.0.qkv`; `attention.self` and `net.0`, for `self` and `0` say nothing."""
+    rest, _, last = path.rpartition(".")
+    return (
+        f"{rest.rpartition('.')[2]}.{last}" if rest and (last == "self" or last.isdigit()) else last
+    )
 
 
 def last_line(kernel: Kernel) -> int:

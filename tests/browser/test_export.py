@@ -58,6 +58,19 @@ async def quiet(page: Page) -> None:
     assert await page.evaluate("window.pwned === undefined") is True
 
 
+async def test_a_long_overview_leaves_the_findings_their_room(
+    program: str, tmp_path: Path, first_screens: str
+) -> None:
+    file = tmp_path / "run.html"
+    file.write_text(first_screens)
+    async with chromium(program, tmp_path / "profile") as page:
+        await opened(page, file)
+        await page.evaluate("document.querySelector('.column').style.maxHeight = '200px'")
+        height = "document.querySelector('[data-pane=%s]').getBoundingClientRect().height"
+        assert await page.evaluate(height % "overview") <= 100
+        assert await page.evaluate(height % "findings") >= 99
+
+
 async def test_a_click_and_a_key_light_the_counterparts(
     program: str, tmp_path: Path, whole_page: str
 ) -> None:

@@ -278,6 +278,7 @@
   const replacePane = (pane, place) => {
     const fresh = drawPane(place, pane.classList.contains("top") ? "top" : "");
     fresh.style.flex = pane.style.flex;
+    fresh.style.maxHeight = pane.style.maxHeight;
     if (pane.id) fresh.id = pane.id;
     pane.replaceWith(fresh);
   };
@@ -346,6 +347,8 @@
       for (const [part, place] of slots) {
         const pane = drawPane(place, "");
         pane.style.flex = part ? part + " 1 0" : "0 1 auto";
+        // rows that need more than this leave the panes below their room
+        if (!part && slots.length > 1) pane.style.maxHeight = "50%";
         column.append(pane);
       }
       columns.append(column);

@@ -79,7 +79,7 @@ def _figures(comparison: Comparison) -> list[Row]:
         _line("compiled in", *(seconds_text(s.compile_seconds if s else None) for s in speeds)),
         _line("CPU of that", *(seconds_text(s.compile_cpu_seconds if s else None) for s in speeds)),
         _line("loop nests", *(number(column.loop_nests) for column in columns)),
-        _line("functions", *(number(column.functions) for column in columns)),
+        _line("generated", *(number(column.functions) for column in columns)),
         _line("library calls", *(number(column.calls) for column in columns)),
         _line("memory peak", *("unknown" if p is None else bytes_text(p) for p in peaks)),
     ]

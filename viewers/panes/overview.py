@@ -25,6 +25,10 @@ from viewers.tables.findings import glyph_of
 from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
 BAR = 18
+LABEL = 28
+"""Cells of a function's name that are shown in a narrow pane."""
+FACTS = 40
+"""Cells of what is said of a graph, with the gaps."""
 NARROW = 90
 """Below this width unnecessary blank rows are left out."""
 MESSAGE_LINES = 6
@@ -45,7 +49,7 @@ def content(view: View, width: int) -> Content:
     if summary.failure is not None:
         rows[-1:] = _failure(view, width)
     if summary.cut is not None:
-        rows += [*_cut(view, summary.cut), BLANK]
+        rows += [*_cut(view, summary.cut, width), BLANK]
     if width < NARROW:
         rows = _dense(rows)
     return Content("overview", rows=rows, still=True)
@@ -236,7 +240,7 @@ def _failure(view: View, width: int) -> list[Row]:
     return [*rows, BLANK]
 
 
-def _cut(view: View, call: ModelCall) -> list[Row]:
+def _cut(view: View, call: ModelCall, width: int) -> list[Row]:
     pieces = [piece for piece in call.pieces if not piece.recompiles]
     pieces = pieces or list(call.pieces)
     count = sum(piece.ops > 0 for piece in pieces)
@@ -251,8 +255,10 @@ def _cut(view: View, call: ModelCall) -> list[Row]:
     rows = [Row(body=((" ", "text"), (headline, "strong")), heading=True), BLANK]
     most = max((piece.ops for piece in pieces), default=1) or 1
     label = max((cell_len(plain(_label(piece))) for piece in pieces), default=8)
+    ids = max((cell_len(plain(piece.compile_id)) for piece in pieces), default=0)
+    label = min(label, max(LABEL, width - ids - BAR - FACTS))
     for piece in pieces:
-        rows.append(_bar(piece, most, min(label, 28)))
+        rows.append(_bar(piece, most, ids, label))
         rows.extend(_break(view, one) for one in piece.cuts)
     return rows
 
@@ -261,7 +267,7 @@ def _label(piece: Piece) -> str:
     return f"→ {piece.resumes_at}" if piece.resumes_at else piece.function
 
 
-def _bar(piece: Piece, most: int, label: int) -> Row:
+def _bar(piece: Piece, most: int, ids: int, label: int) -> Row:
     size = max(1, cells_of(piece.ops, most, BAR)) if piece.ops else 0
     name = _label(piece)
     if not piece.ops and piece.status == "open":
@@ -275,7 +281,7 @@ def _bar(piece: Piece, most: int, label: int) -> Row:
     return Row(
         body=(
             (" ", "text"),
-            text(f"{piece.compile_id} ", "accent"),
+            text(pad(plain(piece.compile_id), ids + 1), "accent"),
             (pad(cut(plain(name), label), label + 1), "dim"),
             ("█" * size, "bar"),
             (facts, "dim"),

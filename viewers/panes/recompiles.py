@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from viewers.kit.cells import keep_end, pad, wrap
+from rich.cells import cell_len
+
+from viewers.kit.cells import cut, keep_end, pad, wrap
 from viewers.kit.spans import Line, Role, text, width_of
 from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from viewers.panes.targets import ToCause, ToCompile, ToFrame, ToThing
@@ -40,7 +42,7 @@ def causes(view: View, width: int) -> Content:
         took = seconds_text(cause.seconds) if cause.seconds is not None else "unfinished"
         right_side: Line = ((f"{frames}  ", "dim"), (took + " ", "warn"))
         lead = f"{cause.callers}   " if cause.callers else ""
-        change = keep_end(plain(values_text(cause)), width - len(lead) - 4 - width_of(right_side))
+        change = _change(cause, width - len(lead) - 4 - width_of(right_side))
         rows.append(
             Row(
                 body=((" ↻ ", "warn"), (lead + change, "strong")),
@@ -73,6 +75,14 @@ def causes(view: View, width: int) -> Content:
     total = f", {seconds_text(seconds)}" if seconds is not None else ""
     right: Line = ((plural(len(found), "cause") + total, "dim"),)
     return Content("recompiles", "by cause", right, rows, str(ToCause(view.cause)), tracks=True)
+
+
+def _change(cause: RecompileCause, room: int) -> str:
+    """`x.size(0) 4 → 6`: of a long name its end, of long values their beginning."""
+    words = plain(values_text(cause))
+    name = plain(cause.change.name)
+    values = words.removeprefix(name)
+    return keep_end(words, room) if cell_len(values) <= room // 2 else cut(words, room)
 
 
 def why(view: View, width: int) -> Content:

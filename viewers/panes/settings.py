@@ -51,7 +51,10 @@ _CHOICES: tuple[tuple[str, Choices], ...] = (
         (("by torch", {"dynamic": None}), ("on", {"dynamic": True}), ("off", {"dynamic": False})),
     ),
     ("fullgraph", (("off", {"fullgraph": False}), ("on", {"fullgraph": True}))),
-    ("grad", tuple((mode, {"grad": mode}) for mode in ("grad", "no-grad", "inference", "train"))),
+    (
+        "autograd",
+        tuple((mode, {"grad": mode}) for mode in ("grad", "no-grad", "inference", "train")),
+    ),
     ("device", (("cpu", {"device": "cpu", "arch": ""}), *_ARCHS)),
 )
 

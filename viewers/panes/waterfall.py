@@ -214,8 +214,7 @@ class _Chart:
     def _fold(self, entry: _Entry, group: RegionGroup) -> Row:
         sums = group.waterfall.quiet_sums
         opened = entry.key in self.view.unfolded
-        count = sum(row.count for row in group.waterfall.quiet)
-        words = f"{'▾' if opened else '▸'} {count} in noise"
+        words = f"{'▾' if opened else '▸'} {group.waterfall.quiet_words}"
         body = self._line("", words, sums, "dim", "dim")
         body += self.lines.bar(0.0, "dim")
         return Row(body=body, ref=entry.ref, key=entry.key, opens=Fold(entry.key))

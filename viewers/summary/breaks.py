@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import re
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -13,9 +15,11 @@ from viewers.summary.place import Place, place_of
 HOST_WAITS = ("data-dependent", "data dependent", "tensor.item(", "tensor.numpy(")
 """Types of break at which Python needs a tensor's data, so the host waits for the device."""
 
+BRANCH = "branch on tensor data"
+BRANCH_ON_ARRAY = "branch on a NumPy value"
 TITLES = {
-    "Data-dependent branching": "branch on tensor data",
-    "Data-dependent branching with non-constant __bool__": "branch on tensor data",
+    "Data-dependent branching": BRANCH,
+    "Data-dependent branching with non-constant __bool__": BRANCH,
     "Data-dependent assertion failed (cannot compile partial graph)": "assertion on tensor data",
     "Data dependent operator": "operator whose result depends on tensor data",
     "Unsupported Tensor.item() call with capture_scalar_outputs=False": "Tensor.item()",
@@ -118,7 +122,25 @@ def break_title(record: GraphBreak) -> str:
     name = record.context.split() if record.context else []
     if record.type == "Failed to trace builtin operator" and name[:1] == ["builtin"] and name[1:]:
         return f"{name[1]}()"
-    return TITLES.get(record.type, record.type)
+    raised = _RAISED.fullmatch(record.context) if record.type == "Observed exception" else None
+    if raised is not None:
+        return ": ".join(filter(None, (f"observed {raised['type']}", _message(raised["given"]))))
+    title = TITLES.get(record.type, record.type)
+    array = title == BRANCH and "NumpyNdarrayVariable" in record.context
+    return BRANCH_ON_ARRAY if array else title
+
+
+_RAISED = re.compile(r"raised exception (?P<type>\w+)\((?P<given>.*)\)", re.DOTALL)
+"""torch's context of an exception that nothing handles in the compiled function."""
+
+
+def _message(given: str) -> str:
+    """The message of an exception that is made with one text; "" of any other."""
+    try:
+        value = ast.literal_eval(given)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return ""
+    return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 def host_waits(record: GraphBreak) -> bool:

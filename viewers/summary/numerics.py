@@ -14,4 +14,14 @@ def numerics_words(numerics: Numerics) -> str:
         return f"error {NOT_MEASURED}" + (f": {numerics.note}" if numerics.note else "")
     if numerics.random or (numerics.within is None and numerics.note):
         return numerics.note.partition(";")[0]
-    return f"max error {error_text(numerics.max_abs)}"
+    words = f"max error {error_text(numerics.max_abs)}"
+    off = off_float64(numerics)
+    return f"{words} ({off})" if off and numerics.within else words
+
+
+def off_float64(numerics: Numerics) -> str:
+    """`off float64 by 0.016, eager by 0.031`; "" if the calls were not made in float64."""
+    if numerics.compiled_off is None or numerics.eager_off is None:
+        return ""
+    compiled, eager = error_text(numerics.compiled_off), error_text(numerics.eager_off)
+    return f"off float64 by {compiled}, eager by {eager}"

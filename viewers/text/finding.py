@@ -47,11 +47,15 @@ def findings_lines(
 
 
 def _short(finding: Finding, names: FileNames, cost: str, column: int, width: int) -> TextLine:
-    """One line: cost, title, place. A long title is cut, the place is not."""
+    """One line: cost, title, place. For a long title, the folders of the place are left out; then
+    the title is cut."""
     place = finding.place
     where = f"  {names.place(place.file, place.line)}" if place else ""
     head = (finding.glyph + "  " + cost).ljust(column)
-    title = cut(plain(finding.title), max(8, width - column - cell_len(where)))
+    whole = plain(finding.title)
+    if "/" in where and column + cell_len(whole) + cell_len(where) > width:
+        where = "  …/" + where.rpartition("/")[2]
+    title = cut(whole, max(8, width - column - cell_len(where)))
     return line((head, role_of(finding)), title, (where, "dim"), fixed=True)
 
 

@@ -11,7 +11,7 @@ from viewers.summary import Summary
 from viewers.summary.numerics import numerics_words
 from viewers.words import NOT_MEASURED, number, plural, seconds_text
 
-_GRAD = {"grad": "grad", "no-grad": "no grad", "inference": "inference mode", "train": "train"}
+_GRAD = {"grad": "grad", "no-grad": "no-grad", "inference": "inference mode", "train": "train"}
 
 
 def header(summary: Summary) -> list[TextLine]:

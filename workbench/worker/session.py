@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
@@ -199,8 +200,20 @@ class Session:
             if len(done) > 1:
                 self._compile_side_by_side(done)
             engines = [one.as_compiled() for one in done]
-            time_engines(measuring(recorder), reference.twin.model, engines, sets)
+            with self._limit_for_all(fails=len(done) > 1):
+                time_engines(measuring(recorder), reference.twin.model, engines, sets)
         return "ok", None
+
+    def _limit_for_all(self, fails: bool) -> AbstractContextManager[Any]:
+        """torch's recompile limit for each engine, though torch counts the code of all. `fails`:
+        to reach it is an error, for nothing records what then runs eagerly."""
+        config = torch._dynamo.config
+        fails = fails and not config.suppress_errors
+        patched_limit: AbstractContextManager[Any] = config.patch(
+            recompile_limit=len(self.engines) * config.recompile_limit,
+            fail_on_recompile_limit_hit=fails or config.fail_on_recompile_limit_hit,
+        )
+        return patched_limit
 
     def _check_profiled_call(self) -> None:
         wanted, there = self.recorder.settings.profiled_call, len(self.loaded.sets)
@@ -237,8 +250,7 @@ class Session:
         """Compile with both engines at once, for timing: their earlier code was dropped in
         between."""
         torch._dynamo.reset()
-        limit = 2 * torch._dynamo.config.recompile_limit
-        with torch._dynamo.config.patch(recompile_limit=limit):
+        with self._limit_for_all(fails=False):
             for one in done:
                 beside_what_is_compiled()
                 one.compile_again()

@@ -17,6 +17,11 @@ GENERAL = as_advice(
     "Keep the decision in the graph: compute both sides and select with torch.where, or let "
     "torch.cond run one of them"
 )
+NUMPY = as_advice(
+    "If it follows from numbers and sizes alone, compute it with Python's math, not with NumPy: "
+    "torch traces NumPy's calls as operations on tensors"
+)
+"""For a condition of which torch says that it is an array (`NumpyNdarrayVariable`)."""
 
 OF_NUMBER = Advice(
     text="If both sides give one shape and dtype, let torch.cond decide: it takes a condition on a"
@@ -28,6 +33,11 @@ def advise(broken: Broken) -> Advised:
     on_number = GUARDED in broken.explanation or NUMBER in broken.context
     if not broken.type.startswith(TYPE) and not on_number:
         return ()
+    array = "NumpyNdarrayVariable" in broken.context
+    return (*NUMPY, *as_advice(_advise(broken))) if array else _advise(broken)
+
+
+def _advise(broken: Broken) -> Advised:
     statement = broken.statement
     if on_number and not isinstance(statement, ast.While):
         return _on_number(broken)

@@ -13,7 +13,8 @@ from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
 from compiler.measure.calls.runs import Generator, Model, PreparedRun, RandomState, Twin, prepare
 from compiler.measure.host import Host
-from compiler.measure.precision.numerics import OutputComparison
+from compiler.measure.precision.by_float64 import Distance, distance, in_float64
+from compiler.measure.precision.numerics import Leaves, OutputComparison
 from compiler.trace.records import Engine, RandomOperation, Warned
 
 _WHY = (
@@ -50,6 +51,8 @@ class Reference:
         """Whether a difference comes from numbers that torch passes in another dtype."""
         self._unsteady: bool | None = None
         """Whether eager disagrees with itself; None until a difference made that a question."""
+        self._distances: list[Distance | None] = []
+        """From float64, of each call with a result that `assert_close` rejects."""
         self._before = RandomState.now()
         if self.twin.shared:
             host.emit(
@@ -88,6 +91,10 @@ class Reference:
         if not all(accepted) and self._unsteady is None:
             with self.host.unrecorded():
                 self._unsteady = self._disagrees(call, inputs)
+        if not all(accepted):
+            # in float64 the generators give other numbers
+            with self.host.unrecorded():
+                self._distances.append(None if drew else self._distance(inputs, pairs))
         after.restore()
 
     def _explain(self, drew: frozenset[Generator], left: frozenset[Generator]) -> None:
@@ -117,9 +124,38 @@ class Reference:
             return False
         return not OutputComparison().add(call, *found)
 
+    def _distance(
+        self, inputs: InputSet, pairs: Sequence[tuple[Leaves, Leaves]]
+    ) -> Distance | None:
+        """How far both sides are from the call in float64; None if it cannot be made there, or
+        starts from another state than the calls that are compared."""
+        try:
+            again = prepare(self.twin.again(), inputs, self.host.settings.grad)
+            steady = OutputComparison()
+            steady.add(0, list(leaves(again())), pairs[0][1])
+            wide = in_float64(self.twin.again(), inputs)
+            if wide is None or self.twin.shared or not steady.record().equal:
+                return None
+            run = prepare(*wide, self.host.settings.grad)
+            result = run.result(run())
+            exact = dict((*leaves(result.outputs), *result.gradients))
+            changed = leaves((run.positional, run.keyword), "inputs")
+            exact |= {f"{path} after the call": value for path, value in changed}
+            return distance(pairs, exact)
+        except Exception:  # code for other dtypes: nothing is known
+            return None
+
     def finish(self) -> None:
         """Record the verdict."""
         found = self._comparison.record()
+        known = [one for one in self._distances if one is not None]
+        if known:
+            found = structs.replace(
+                found,
+                within=len(known) == len(self._distances) and all(one.right for one in known),
+                compiled_off=max(one.compiled for one in known),
+                eager_off=max(one.eager for one in known),
+            )
         recorder = self.host.recorder
         if self._misread:
             places = _places(recorder.misread_numbers)

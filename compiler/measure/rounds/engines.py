@@ -62,10 +62,10 @@ def time_engines(
             if host.settings.memory:
                 peaks = [_most(contenders, place, device) for place in range(1 + len(engines))]
     except BaseException as error:  # anything that the user's model raises on a later run
-        reason = reason_of(error)
-        host.emit(
-            Warned(message=f"speed not measured: a repeated call raised {reason}", code="not timed")
-        )
+        why = f"a repeated call raised {reason_of(error)}"
+        if type(error).__name__ == "FailOnRecompileLimitHit":
+            why = "the repeated calls recompile until torch's recompile limit"
+        host.emit(Warned(message=f"speed not measured: {why}", code="not timed"))
         return
     what = "forward + backward" if mode == "train" else "forward"
     eager_times, *engine_times = zip(*times, strict=True)

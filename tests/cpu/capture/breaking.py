@@ -54,6 +54,13 @@ def branch_on_item_later(x):
     return h + 1
 
 
+def branch_on_numpy(x):
+    h = x.relu()
+    if np.lcm(2, 3) > 4:  # break: np.lcm(2, 3) > 4
+        h = h * 2
+    return h + 1
+
+
 def branch_return(x):
     h = x.relu()
     if h.sum():  # break: h.sum()
@@ -341,6 +348,7 @@ KINDS = [
     branch_on_item,
     branch_on_float,
     branch_on_item_later,
+    branch_on_numpy,
     branch_return,
     branch_expression,
     branch_on_and,

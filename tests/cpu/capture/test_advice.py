@@ -82,6 +82,17 @@ def test_no_code_where_it_may_be_wrong(source: str) -> None:
     assert set(codes(source, "x", "y", "c", "d")) <= {""}
 
 
+def test_a_condition_that_numpy_computes_needs_no_tensor() -> None:
+    lines = ("if n % 4:", "    x = x * 2")
+    tensor = Broken(BRANCH, "attempted to jump with TensorVariable()", lines=lines)
+    array = replace(tensor, context="attempted to jump with NumpyNdarrayVariable()")
+    first, *rest = advise(array)
+    assert first.text.startswith(
+        "If it follows from numbers and sizes alone, compute it with Python"
+    )
+    assert tuple(rest) == advise(tensor)
+
+
 def test_torch_cond_only_with_known_tensors() -> None:
     source = "if c:\n    x = x * n"
     assert len(codes(source, "x")) == 2

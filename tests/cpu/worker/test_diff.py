@@ -150,7 +150,7 @@ example_inputs = (torch.randn(4, 16, requires_grad=True),)
     done = tcw(tmp_path, "diff", "two.py", "three.py", *options, COLUMNS="160")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert lines[0] == "three.py:13  rms_norm is new"
+    assert lines[0] == "three.py:13  up.2 is new: linear"
     assert lines[1].startswith("because  three.py:9 is edited: self.up = nn.ModuleList(")
     assert "fused" not in done.out
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from compiler.trace.records import (
     Decided,
     EnginePart,
@@ -55,6 +57,21 @@ def test_both_engines_end_to_end(tmp_path: Path) -> None:
     assert comparison is not None
     assert {one.graph for one in comparison.graphs} == {"0/0/forward", "0/0/backward"}
     assert not [one.message for one in found.all(Warned)]
+
+
+@pytest.mark.long
+def test_calls_that_always_recompile_are_not_timed_in_eager(tmp_path: Path) -> None:
+    """torch counts the code of both engines together, and runs it eagerly from its limit on."""
+    text = MODEL.replace(
+        "        weights =",
+        "        self.calls += 1\n        x = x * self.calls\n        weights =",
+    ).replace("    def forward", "    calls = 0\n\n    def forward")
+    found = recorded(tmp_path, text, until="run", engine="both")
+    assert found.end.status == "ok"
+    assert not found.all(Speed)
+    assert [one.message for one in found.all(Warned)] == [
+        "speed not measured: the repeated calls recompile until torch's recompile limit"
+    ]
 
 
 def test_overrides(tmp_path: Path) -> None:

@@ -29,6 +29,7 @@ from viewers.markdown.report import report
 from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.findings import findings_of_both
+from viewers.summary.numerics import numerics_words
 
 
 def summary(records: list[AnyRecord]) -> Summary:
@@ -396,6 +397,35 @@ def test_where_results_differ_is_a_sentence(path: str, words: str) -> None:
     numbers = Numerics(compared=1, max_abs=0.5, max_rel=0.2, within=False, worst=(worst,))
     (finding,) = [one for one in summary([numbers]).findings if one.kind == "numerics"]
     assert f"differ from eager {words} max error 0.5" in finding.title
+
+
+@pytest.mark.parametrize(
+    ("type", "context", "title"),
+    [
+        ("Data-dependent branching", "attempted to jump with TensorVariable()", "tensor data"),
+        ("Data-dependent branching", "attempted to jump with NumpyNdarrayVariable()", "NumPy"),
+        ("Observed exception", "raised exception KeyError('a\\n b')", "observed KeyError: a b"),
+        ("Observed exception", "raised exception E(ConstantVariable(str: 'a'))", "observed E"),
+        ("Observed exception", "raised exception E()", "observed E"),
+        ("Observed exception", "", "Observed exception"),
+    ],
+)
+def test_a_break_says_what_stopped_it(type: str, context: str, title: str) -> None:
+    (site,) = summary([traces.graph_break(type=type, context=context)]).breaks
+    assert title in site.title
+
+
+@pytest.mark.parametrize("within", [True, False])
+def test_both_distances_from_float64_are_said(within: bool) -> None:
+    numbers = Numerics(
+        compared=1, max_abs=0.5, max_rel=0.2, within=within, compiled_off=0.25, eager_off=0.125
+    )
+    found = summary([numbers])
+    words = "off float64 by 0.25, eager by 0.12"
+    assert [f"assert_close; {words}" in one.notes[0] for one in found.findings] == [True] * (
+        not within
+    )
+    assert (numerics_words(numbers) == f"max error 0.5 ({words})") is within
 
 
 def test_two_lines_with_one_title_stay_two_findings() -> None:

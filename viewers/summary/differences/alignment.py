@@ -145,19 +145,25 @@ class Alignment:
         return [len(one.nodes) if one is not None else 0 for one in found]
 
     def _aligned(self, base: Graph, run: Graph) -> dict[str, str]:
-        """First the nodes that do the same at the same line, then, between those, the nodes that do
-        the same at lines that were edited."""
-        what = [_what(node) for node in base.nodes], [_what(node) for node in run.nodes]
+        """First the nodes that do the same at the same line of the same module, as one of several
+        equal layers may be gone; then, between those, at the same line; then, between those, nodes
+        that do the same at lines that were edited."""
+        sides = (base.nodes, run.nodes)
         where = (
             [self.place(node.location) for node in base.nodes],
             [matched_line(node.location) for node in run.nodes],
         )
-        found = matches(
-            list(zip(what[0], where[0], strict=True)), list(zip(what[1], where[1], strict=True))
-        )
-        for one, other in gaps(found, len(base.nodes), len(run.nodes)):
-            rest = matches([what[0][i] for i in one], [what[1][j] for j in other])
-            found += [(one[i], other[j]) for i, j in rest]
+        what: list[list[Hashable]] = [[_what(node) for node in nodes] for nodes in sides]
+        lines = [list(zip(*both, strict=True)) for both in zip(what, where, strict=True)]
+        modules = [
+            [(key, node.module) for key, node in zip(keys, nodes, strict=True)]
+            for keys, nodes in zip(lines, sides, strict=True)
+        ]
+        found: list[tuple[int, int]] = []
+        for keys in (modules, lines, what):
+            for one, other in gaps(sorted(found), len(base.nodes), len(run.nodes)):
+                rest = matches([keys[0][i] for i in one], [keys[1][j] for j in other])
+                found += [(one[i], other[j]) for i, j in rest]
         return {base.nodes[i].name: run.nodes[j].name for i, j in found}
 
     def id(self, decision: str) -> str:

@@ -25,6 +25,8 @@ from viewers.summary.differences.caches import cache_changes
 from viewers.summary.differences.causes import Causes
 from viewers.summary.differences.decisions import unnumbered
 from viewers.summary.differences.figures import SettingChange
+from viewers.summary.differences.modules import by_module, in_every_layer, inputs_together
+from viewers.summary.differences.operation_words import operation_words
 from viewers.summary.differences.operations import OperationChange, operation_changes
 from viewers.summary.facts import real_kernels
 from viewers.summary.findings import fallback_reason, values_text
@@ -81,9 +83,15 @@ def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ..
     if any(one.kind in OTHER_GRAPHS for one in found):
         operations = ()  # graphs that were cut elsewhere have other kernels throughout
     else:
-        found += _operations(one for one in operations if one.telling)
+        changes = tuple(in_every_layer(by_module(operations, alignment)))
+        # where operations only went, that is what happened to the fusions too
+        first = [one for one in changes if one.telling or all(one.gone for one in changes)]
+        first.sort(key=lambda one: one.kind.startswith("many"))
+        found += _operations(inputs_together(first))
+        found += _larger_errors(before, after)
+        found += _engines(difference)
         found += _fusions(difference)
-        found += _operations(one for one in operations if not one.telling)
+        found += _operations(one for one in changes if one not in first)
         found += [*_kernels(difference), *_memory(difference)]
     found += [*_cudagraphs(alignment), *cache_effects(alignment)]
     lines = [one.line for one in found if one.line is not None]
@@ -148,6 +156,12 @@ def _numerics(before: Summary, after: Summary) -> Iterator[Effect]:
     if one.within != other.within and None not in (one.within, other.within):
         words = "results are wrong" if other.within is False else "results are right again"
         yield Effect("numerics", "good" if other.within else "bad", words)
+
+
+def _larger_errors(before: Summary, after: Summary) -> Iterator[Effect]:
+    """Of results that are right, or wrong, on both sides."""
+    one, other = before.numerics, after.numerics
+    if one is None or other is None or one.within != other.within:
         return
     errors = (one.max_abs or 0.0, other.max_abs or 0.0)
     if not ERROR.covers(min(errors), max(errors)):
@@ -246,20 +260,21 @@ def _graphs(before: Summary, after: Summary) -> Iterator[Effect]:
 
 def _operations(changes: Iterable[OperationChange]) -> Iterator[Effect]:
     for one in changes:
-        words = {
-            "new": f"{one.operation} is new",
-            "gone": f"{one.operation} is gone",
-            "dtype": f"{one.operation} computes in {one.after}, was {one.before}",
-            "inputs": _inputs(one),
-        }[one.kind]
-        yield Effect("operation", "neutral", words, line=one.line)
+        yield Effect("operation", "neutral", operation_words(one), line=one.line)
 
 
-def _inputs(change: OperationChange) -> str:
-    if change.before and change.after:
-        return f"{change.operation} reads {change.after} instead of {change.before}"
-    more = f"also reads {change.after}" if change.after else f"no longer reads {change.before}"
-    return f"{change.operation} {more}"
+def _engines(difference: Difference) -> Iterator[Effect]:
+    """What another engine made of the same graphs."""
+    base, run = difference.engines
+    if base != run:
+        counts = [
+            f"{one.what} {one.before:,.0f} → {one.after:,.0f}"
+            for one in difference.figures
+            if one.what in ("kernels", "loop nests") and one.changed
+            if one.before is not None and one.after is not None
+        ]
+        words = f"compiled by {run} instead of {base}"
+        yield Effect("kernel", "neutral", ": ".join(filter(None, (words, ", ".join(counts)))))
 
 
 def _fusions(difference: Difference) -> Iterator[Effect]:
@@ -292,6 +307,7 @@ def _kernels(difference: Difference) -> Iterator[Effect]:
         return listed([kernel_label(kernel) for kernel in kernels], _NAMED)
 
     served = _served(difference)
+    across = len(set(difference.engines)) > 1
     for one in difference.changed_kernels:
         if any(kernel.graph.partition("@")[0] in served for kernel in (*one.before, *one.after)):
             continue
@@ -305,7 +321,7 @@ def _kernels(difference: Difference) -> Iterator[Effect]:
         elif one.kind == "merged":
             words = f"{len(one.before)} kernels became one: {called(one.after)}"
             yield Effect("kernel", "good", words)
-        else:
+        elif not across:  # another engine's code is another one throughout
             yield Effect("kernel", "neutral", f"other code: {called(one.after)}")
 
 

@@ -73,12 +73,17 @@ def setting_changes(one: Recording, other: Recording) -> tuple[SettingChange, ..
             continue
         before, after = getattr(base, name), getattr(run, name)
         if before != after:
-            changes.append(SettingChange(name.replace("_", " "), _words(before), _words(after)))
+            words = _NAMES.get(name, name.replace("_", " "))
+            changes.append(SettingChange(words, _words(before), _words(after)))
     for id in dict.fromkeys([*base.overrides, *run.overrides]):
         old, new = base.overrides.get(id, ""), run.overrides.get(id, "")
         if old != new:
             changes.append(SettingChange(id, old, new))
     return tuple(changes)
+
+
+_NAMES = {"grad": "autograd"}
+"""Settings whose name would be read as one of their values."""
 
 
 def _torch_changes(base: Recording, run: Recording) -> list[SettingChange]:

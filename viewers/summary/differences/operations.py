@@ -2,33 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from compiler.trace.records import Node
 from viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
+from viewers.summary.ranks.graphs import input_name
+from viewers.words import shape_text
 
-OperationChangeKind = Literal["new", "gone", "dtype", "inputs"]
+OperationChangeKind = Literal[
+    "new", "gone", "dtype", "inputs", "input dtype", "input shape",
+    "module", "module new", "module gone", "many new", "many gone",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
 class OperationChange:
-    """One node of a captured graph."""
+    """One node of a captured graph, or all nodes of a module (`by_module`)."""
 
     kind: OperationChangeKind
     graph: str
     operation: str
-    """`softmax`, `mylib::scale`."""
+    """`softmax`, `mylib::scale`; the name of an input or of a module."""
     line: MatchedLine | None
     """Where the run has it, or the base's line if it is gone."""
     before: str = ""
     after: str = ""
-    """Of `dtype`: the dtypes. Of `inputs`: the names that only the base reads, and only the run."""
+    """Of `dtype` and `input dtype`: the dtypes; of `input shape`: the shapes. Of `inputs`: the
+    names that only the base reads, and only the run. Of a module: its operations."""
+    module: str = ""
+    """The path of the module that it ran in."""
+    weight: bool = False
+    """Of an input: whether it is a parameter or a buffer."""
+    bytes: int = 0
+    """Of what it computes."""
+    alike: int = 1
+    """Inputs that changed with it."""
 
     @property
     def telling(self) -> bool:
         """Whether it says more than that an operation was written or deleted."""
-        return self.kind in ("dtype", "inputs") or "::" in self.operation
+        return self.kind not in ("new", "gone") or "::" in self.operation
+
+    @property
+    def gone(self) -> bool:
+        return self.kind.endswith("gone")
 
 
 def operation_changes(alignment: Alignment) -> tuple[OperationChange, ...]:
@@ -47,12 +66,14 @@ def operation_changes(alignment: Alignment) -> tuple[OperationChange, ...]:
             line = matched_line(node.location)
             if before is None:
                 if _computes(node):
-                    found.append(OperationChange("new", id, _called(node), line))
+                    found.append(_written("new", id, node, line))
                 continue
             one, two = _dtype(before), _dtype(node)
+            if node.op == "placeholder":
+                found += _input_changes(id, before, node)
+            elif one != two and one and two and not widened & set(node.inputs):
+                found.append(OperationChange("dtype", id, _called(node), line, one, two))
             if one != two and one and two:
-                if not widened & set(node.inputs):
-                    found.append(OperationChange("dtype", id, _called(node), line, one, two))
                 widened.add(node.name)
             mine = [same.get(name, name) for name in before.inputs]
             if _computes(node) and len(mine) != len(node.inputs):
@@ -62,8 +83,29 @@ def operation_changes(alignment: Alignment) -> tuple[OperationChange, ...]:
         for node in graph.nodes:
             if node.name not in same and _computes(node):
                 line = alignment.place(node.location)
-                found.append(OperationChange("gone", id, _called(node), line))
+                found.append(_written("gone", id, node, line))
     return tuple(found)
+
+
+def _written(
+    kind: OperationChangeKind, graph: str, node: Node, line: MatchedLine | None
+) -> OperationChange:
+    size = node.value.bytes if node.value is not None else 0
+    return OperationChange(kind, graph, _called(node), line, module=node.module, bytes=size or 0)
+
+
+def _input_changes(graph: str, before: Node, after: Node) -> Iterator[OperationChange]:
+    """What is other about an input of the graph. Symbolic sizes are compared elsewhere."""
+    one, two = before.value, after.value
+    if one is None or two is None:
+        return
+    name, line = input_name(after), matched_line(after.location)
+    weight = "_parameters_" in after.target or "_buffers_" in after.target
+    if one.dtype != two.dtype:
+        yield OperationChange("input dtype", graph, name, line, one.dtype, two.dtype, weight=weight)
+    if one.shape != two.shape and all(isinstance(n, int) for n in (*one.shape, *two.shape)):
+        sizes = shape_text(one.shape), shape_text(two.shape)
+        yield OperationChange("input shape", graph, name, line, *sizes, weight=weight)
 
 
 _OURS = ("torch", "aten", "prims", "_operator", "operator", "math")

@@ -53,6 +53,12 @@ class Waterfall:
     total: Sums
     """The plain calls."""
 
+    @property
+    def quiet_words(self) -> str:
+        """`56 in noise`, `56 in noise or unknown`."""
+        known = all(row.known for row in self.quiet)
+        return f"{len(self.quiet)} in noise" + ("" if known else " or unknown")
+
     def starts(self) -> tuple[float, ...]:
         """Where each row starts between eager and compiled, in seconds."""
         at, found = self.total.eager, []

@@ -80,6 +80,8 @@ def first_line(one: Profile, names: FileNames, engine: str = "") -> TextLine:
         join = ", but "
     elif first is not None and first.once and verdict.headline != RECOMPILED:
         join = ", and "  # it does not make a call slower
+    if ": " in verdict.headline:
+        join = "; "  # why nothing was measured is no contrast to what was found
     pieces: list[tuple[str, Role]] = [(f"{engine}  " if engine else "", "dim")]
     pieces.append((verdict.headline, TONES[verdict.tone]))
     if verdict.cause:

@@ -97,10 +97,9 @@ def _tails(
     if left_out:
         named.append((f"… {len(left_out)} {word}", Sums.of(left_out)))
     if len(fall.quiet) > 1:
-        what = "in noise" if all(row.known for row in fall.quiet) else "in noise or unknown"
         same = sum(row.same_calls for row in fall.quiet)
-        what += f", {same} the same calls" if same else ""
-        named.append((f"▸ {len(fall.quiet)} {what}", fall.quiet_sums))
+        what = fall.quiet_words + (f", {same} the same calls" if same else "")
+        named.append((f"▸ {what}", fall.quiet_sums))
     named.append(("  host and rest", fall.rest))
     return [{REGION: name, **figure_cells(one, unit)} for name, one in named]
 

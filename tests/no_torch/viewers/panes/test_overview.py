@@ -141,10 +141,10 @@ def test_a_name_of_wide_characters_is_cut_by_cells(block: View) -> None:
     short = replace(piece, function="f", resumes_at=None)
     starts = []
     for one in (wide, short):
-        lead = overview._bar(one, most=1, label=28).body[:3]
+        lead = overview._bar(one, most=1, ids=3, label=28).body[:3]
         starts.append(width_of(lead))
     assert starts[0] == starts[1]
-    assert "›" in overview._bar(wide, most=1, label=28).text
+    assert "›" in overview._bar(wide, most=1, ids=3, label=28).text
 
 
 def test_a_long_cost_does_not_run_into_the_title(block_records: list[AnyRecord]) -> None:
@@ -162,3 +162,23 @@ def test_compiles_of_the_timing_are_told_where_no_call_compiled_again() -> None:
     assert "of recompiling in the timed calls" in texts(view)[2]
     names = [row.text.strip() for row in spine.content(view, 60).rows]
     assert "timing" in names
+
+
+def test_names_are_cut_only_for_want_of_room_and_the_columns_are_straight(block: View) -> None:
+    name = "SwitchTransformersSparseMLP.forward"
+    call = block.summary.cut
+    assert call is not None
+    pieces = tuple(
+        replace(call.pieces[0], compile_id=id, function=name, resumes_at=None, cuts=(), ops=ops)
+        for id, ops in (("0/0", 4), ("10/0", 0))
+    )
+
+    def bars(width: int) -> list[str]:
+        rows = overview._cut(block, replace(call, pieces=pieces), width)[2:]
+        return [row.text for row in rows]
+
+    first, second = bars(110)
+    assert name in first
+    assert first.index(name) == second.index(name)
+    assert first.index("█") + 1 == second.index("no ops")
+    assert all(name[:27] + "›" in row for row in bars(78))

@@ -112,3 +112,15 @@ def _later(record: AnyRecord) -> AnyRecord:
     if isinstance(record, FrameStart | Graph | FrameEnd) and record.compile_id == "0/0":
         return msgspec.structs.replace(record, compile_id="7/0")
     return record
+
+
+def test_long_values_are_cut_at_their_end(block_records: list[AnyRecord]) -> None:
+    value = "f32[1, 4, 8, 8] stride (4, 1, 32, 4) cpu requires_grad"
+    guard = FailedGuard(
+        entry="0/0", guard="position_bias is None", source="position_bias",
+        expected="None", seen=value, kind="CONSTANT_MATCH",
+    )  # fmt: skip
+    record = Recompile(compile_id="0/1", call=2, failed=(guard,), function="forward", reason="")
+    kept = [r for r in block_records if not isinstance(r, Recompile)]
+    head = recompiles.causes(view_of([*kept, record]), 78).rows[0]
+    assert "call 2   position_bias None → f32[1, 4" in head.text

@@ -181,6 +181,12 @@ def test_noise_as_large_as_the_times_is_no_equality() -> None:
     assert profile(Recording(records))[0].text.startswith("Speed not measured: the machine is busy")
 
 
+def test_what_was_found_is_no_contrast_to_a_busy_machine() -> None:
+    records = with_call(profiles.float_argument(), noise=1.7)
+    words = "Speed not measured: the machine is busy; block.py:24 each call recompiles"
+    assert profile(Recording(records))[0].text.startswith(words)
+
+
 def test_a_call_that_was_compiled_again_is_no_equality_either() -> None:
     records = with_call(profiles.block_profile(), compiled_again=1, noise=1.7)
     first = profile(Recording(records))[0].text
