@@ -33,14 +33,14 @@ def advise(broken: Broken) -> Advised:
     on_number = GUARDED in broken.explanation or NUMBER in broken.context
     if not broken.type.startswith(TYPE) and not on_number:
         return ()
+    if on_number and not isinstance(broken.statement, ast.While):
+        return _on_number(broken)
     array = "NumpyNdarrayVariable" in broken.context
     return (*NUMPY, *as_advice(_advise(broken))) if array else _advise(broken)
 
 
 def _advise(broken: Broken) -> Advised:
     statement = broken.statement
-    if on_number and not isinstance(statement, ast.While):
-        return _on_number(broken)
     if isinstance(statement, ast.While):
         return (
             "Run a fixed number of iterations and select with torch.where, or move the"
