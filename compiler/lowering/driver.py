@@ -18,19 +18,17 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from compiler.control.decisions import Gate
-from compiler.loops.graph import Graph, Input, Subgraph
-from compiler.loops.sizes import symbol
+from compiler.loops.graph import Graph, Subgraph
 from compiler.lowering import higher_order
 from compiler.lowering.builder import Builder
-from compiler.lowering.calls import Operation, call, operation, tensor_in_memory
+from compiler.lowering.calls import Operation, call, operation
 from compiler.lowering.copied_buffers import written_where_copied
-from compiler.lowering.elements import number
 from compiler.lowering.fake import FakeTensors
 from compiler.lowering.families import load_families
 from compiler.lowering.in_place import replacing
+from compiler.lowering.inputs import GraphInputs, note_offset
 from compiler.lowering.kept import Kept, leaves
 from compiler.lowering.outputs import GraphOutputs, operands
 from compiler.lowering.ownership import Ownership
@@ -111,9 +109,12 @@ class _Driver:
 
     def run(self) -> Graph:
         nodes = list(self.module.graph.nodes)
+        inputs = GraphInputs(
+            self.builder, self.memory, self.fake, self.sizes, self.values, self.metas, self.foreign
+        )
         outputs = GraphOutputs(self.builder, self.memory, self.metas, self.sizes, self.value_of)
         self.builder.reserved = frozenset(node.name for node in nodes)
-        self.placeholders([node for node in nodes if node.op == "placeholder"])
+        inputs.of([node for node in nodes if node.op == "placeholder"])
         written = [node for node in nodes if node.target is torch.ops.aten.copy_.default]
         self.builder.written.update(n.args[0].name for n in written)
         self.memory.replacing = replacing(nodes, written)
@@ -124,7 +125,7 @@ class _Driver:
                     self.call_function(node)
                 elif node.op == "get_attr":
                     self.builder.node = node.name
-                    self.constant(node)
+                    inputs.constant(node, operator.attrgetter(str(node.target))(self.module))
                 elif node.op == "output":
                     self.builder.node = ""
                     self.graph.outputs.extend(outputs.of(node))
@@ -136,99 +137,6 @@ class _Driver:
         self.graph.tensors = dict(operands(self.memory.kept(self.values)))
         written_where_copied(self.graph)
         return self.graph
-
-    # inputs of the graph
-
-    def placeholders(self, nodes: list[fx.Node]) -> None:
-        tensors: list[tuple[fx.Node, Any]] = []
-        for node in nodes:
-            value = node.meta.get("val")
-            self.builder.node = node.name
-            name = self.builder.fresh(node.name)
-            if isinstance(value, torch.Tensor):
-                tensors.append((node, value))
-                self.graph.parameters.append(name)
-            elif isinstance(value, torch.SymInt):
-                self.graph.parameters.append(self.sizes.bind(value, name))
-            elif isinstance(value, torch.SymBool):
-                self.graph.parameters.append(name)
-                self.values[node] = symbol(name)
-            elif node.users and not isinstance(value, (int, type(None))):
-                reason = Unsupported(f"the argument {node.name} is a {type(value).__name__}")
-                reason.node = next(iter(node.users))
-                raise reason
-            else:
-                self.graph.parameters.append(name)
-                self.values[node] = value
-        for node, value in tensors:
-            if not value._has_symbolic_sizes_strides:
-                continue
-            for dim, size in enumerate(value.shape):
-                if type(size) is not int:
-                    self.sizes.show(size, f"{node.name}.size({dim})")
-            for dim, stride in enumerate(value.stride()):
-                if type(stride) is not int:
-                    self.sizes.show(stride, f"{node.name}.stride({dim})")
-        for node in nodes:
-            value = node.meta.get("val")
-            if isinstance(value, torch.SymInt):
-                self.values[node] = self.sizes.of(value)
-        for node, value in tensors:
-            self.input(node, value, node.name, constant=False)
-
-    def input(self, node: fx.Node, value: Any, name: str, *, constant: bool) -> None:
-        if value.is_neg():
-            raise Unsupported("an input with the negative bit set: loops would ignore the bit")
-        meta = self.meta(value)
-        self.metas[node] = meta
-        if self.fake.device is None and value.dim():
-            self.fake.device = value.device
-        if not self.is_plain(value, meta):
-            self.foreign.add(node)
-        self.graph.nodes.append(Input(name, meta.dtype, meta.shape, meta.strides, constant))
-        self.values[node] = tensor_in_memory(name, meta)
-        self.memory.own(name, node)
-        self.note_offset(name, value)
-
-    def note_offset(self, name: str, value: Any) -> None:
-        """Record the storage offset of a tensor in memory."""
-        offset = value.storage_offset()
-        if type(offset) is not int:
-            self.builder.offsets[name] = None
-        elif offset:
-            self.builder.offsets[name] = offset
-
-    def constant(self, node: fx.Node) -> None:
-        value = operator.attrgetter(str(node.target))(self.module)
-        if isinstance(value, fx.GraphModule):
-            self.values[node] = Subgraph(node.name)
-            return
-        if not isinstance(value, torch.Tensor):
-            if all(isinstance(user.target, _HigherOrder) for user in node.users):
-                return  # which refuse it
-            raise Unsupported(f"{node.target} is a {type(value).__name__}")
-        if type(value) is torch.Tensor and value.numel() == 1 and self.is_number(node, value):
-            with unset_fake_temporarily():
-                self.inlined(node, value, value.item())
-            return
-        name = self.builder.fresh(node.name)
-        self.graph.constants[name] = str(node.target)
-        self.input(node, value, name, constant=True)
-
-    def is_number(self, node: fx.Node, value: Any) -> bool:
-        """Whether a constant may be inlined as a number into the loops that read it."""
-        return (
-            self.is_plain(value, self.meta(value))
-            and value.device.type == "cpu"
-            and all(user.target is torch.ops.aten.lift_fresh_copy.default for user in node.users)
-        )
-
-    def inlined(self, node: fx.Node, value: Any, scalar: bool | int | float) -> None:
-        self.metas[node] = meta = self.meta(value)
-        element = number(scalar, meta.dtype).to(meta.dtype).expression
-        made = self.builder.map(element, meta)
-        self.values[node] = made
-        self.memory.own(made.value, node)
 
     # computation
 
@@ -406,7 +314,7 @@ class _Driver:
         )
         for result, fake in zip(results, returned, strict=True):
             if result is not None and not self.memory.has_owner(result.value):
-                self.note_offset(result.value, fake)
+                note_offset(self.builder, result.value, fake)
         return results
 
     def promised(self, node: fx.Node) -> Iterator[tuple[Tensor, Meta]]:

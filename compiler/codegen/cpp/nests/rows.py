@@ -16,6 +16,12 @@ from compiler.codegen.cpp.nests.row_arrays import RowArrays
 from compiler.codegen.cpp.nests.scans import Scans
 from compiler.codegen.cpp.nests.schedule import STEPS, Schedule
 from compiler.codegen.cpp.nests.scratch import Scratch
+from compiler.codegen.cpp.nests.side_by_side import (
+    COLUMN_REGISTERS,
+    HEAVY,
+    rows_at_once,
+    rows_loop,
+)
 from compiler.codegen.cpp.nests.transpose import drain_blocks, fill_blocks, tiles
 from compiler.codegen.cpp.nests.units import Units
 from compiler.codegen.cpp.nests.values import Base, Values
@@ -31,12 +37,6 @@ from compiler.loops.sizes import Size, c_expression
 
 REGISTERS = 12
 """Maximum number of accumulators that a pass holds in registers at once."""
-ROWS, HEAVY = 4, 96
-"""Maximum number of rows that add to columns side by side, and weight of several rows or vectors
-that are taken in one step."""
-COLUMN_REGISTERS = 8
-"""Maximum number of vectors that sums or scans of columns carry from one row to the next in
-registers; AVX2 has 16 of them."""
 
 
 @dataclass
@@ -109,10 +109,11 @@ class Loops:
             units.block_head(holder.code)
             self.accumulators.close_level(unit)
             if run is holder:
-                self._rows_loop(holder, unit, units.name, "unit_begin", "unit_end", not opened)
+                bounds = (units.name, "unit_begin", "unit_end")
+                self._rows_loop(holder, unit, bounds, not opened)
             else:
                 assert units.run
-                self._rows_loop(run, unit, *units.run, not opened)
+                self._rows_loop(run, unit, units.run, not opened)
                 self.accumulators.close_level(run)
                 holder.code.loop(units.runs_loop(), run.code)
             self.accumulators.close_level(holder)
@@ -134,40 +135,13 @@ class Loops:
         return whole
 
     def _rows_loop(
-        self, block: Scope, unit: Scope, name: str, begin: str, end: str, alone: bool
+        self, block: Scope, unit: Scope, bounds: tuple[str, str, str], alone: bool
     ) -> None:
-        """The loop over units that add to the same sums. Cheap ones that add to few columns are
-        taken several at a time, each with registers of its own: one would wait for the last
-        addition to the same."""
-        sums = self.accumulators.of_columns(block)
-        own = [register for one in sums for register in one.names]
-        registers = len(own)
-        turns = ROWS if alone and registers else 1
-        weight = sum(
-            self.facts.expression_weight(effect.expression)
-            for walk in self.passes.walks
-            for effect in walk.effects
-        )
-        while turns > 1 and (turns * registers > COLUMN_REGISTERS or turns * weight > HEAVY):
-            turns //= 2
-        if turns == 1:
-            block.code.loop(f"for (long {name} = {begin}; {name} < {end}; {name}++)", unit.code)
-            return
-        parameters = [f"long {name}"]
-        for one in sums:
-            kind = self.vector.type(one.dtype)
-            parameters += (f"{kind}& {register}" for register in one.names)
-        calls, single = Code(), Code()
-        for turn in range(turns):
-            more = own if not turn else [r for one in sums for r in self.accumulators.copy(one)]
-            at = f"{name} + {turn}" if turn else name
-            calls.add(f"row_step({', '.join([at, *more])});")
-        single.add(f"row_step({', '.join([name, *own])});")
-        head = f"const auto row_step = [&]({', '.join(parameters)}) __attribute__((always_inline))"
-        block.code.enclose(head, unit.code, "};")
-        block.code.add(f"long {name} = {begin};")
-        block.code.loop(f"for (; {name} + {turns} <= {end}; {name} += {turns})", calls)
-        block.code.loop(f"for (; {name} < {end}; {name}++)", single)
+        """The loop over units that add to the same sums. `alone`: a unit is one row."""
+        effects = [effect for walk in self.passes.walks for effect in walk.effects]
+        weight = sum(self.facts.expression_weight(effect.expression) for effect in effects)
+        rows = rows_at_once(self.accumulators.of_columns(block), weight) if alone else 1
+        rows_loop(self.accumulators, block, unit.code, bounds, rows)
 
     # Passes
 

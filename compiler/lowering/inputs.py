@@ -1,0 +1,136 @@
+"""The inputs of a lowered graph: its placeholders, and the constants of its module."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from compiler.loops.graph import Input, Subgraph
+from compiler.loops.sizes import symbol
+from compiler.lowering.builder import Builder
+from compiler.lowering.calls import tensor_in_memory
+from compiler.lowering.elements import number
+from compiler.lowering.fake import FakeTensors
+from compiler.lowering.ownership import Ownership
+from compiler.lowering.registry import Unsupported
+from compiler.lowering.sizes import Sizes
+from compiler.lowering.tensors import Meta
+
+
+def note_offset(builder: Builder, name: str, value: Any) -> None:
+    """Record the storage offset of a tensor in memory."""
+    offset = value.storage_offset()
+    if type(offset) is not int:
+        builder.offsets[name] = None
+    elif offset:
+        builder.offsets[name] = offset
+
+
+class GraphInputs:
+    """Adds each input to the graph, and notes the value and the meta of its node."""
+
+    def __init__(
+        self,
+        builder: Builder,
+        memory: Ownership,
+        fake: FakeTensors,
+        sizes: Sizes,
+        values: dict[fx.Node, Any],
+        metas: dict[fx.Node, Meta],
+        foreign: set[fx.Node],
+    ) -> None:
+        self._builder = builder
+        self._graph = builder.graph
+        self._memory = memory
+        self._fake = fake
+        self._sizes = sizes
+        self._values = values
+        self._metas = metas
+        self._foreign = foreign
+
+    def of(self, nodes: list[fx.Node]) -> None:
+        """Bind the placeholders. Raises `Unsupported`."""
+        tensors: list[tuple[fx.Node, Any]] = []
+        for node in nodes:
+            value = node.meta.get("val")
+            self._builder.node = node.name
+            name = self._builder.fresh(node.name)
+            if isinstance(value, torch.Tensor):
+                tensors.append((node, value))
+                self._graph.parameters.append(name)
+            elif isinstance(value, torch.SymInt):
+                self._graph.parameters.append(self._sizes.bind(value, name))
+            elif isinstance(value, torch.SymBool):
+                self._graph.parameters.append(name)
+                self._values[node] = symbol(name)
+            elif node.users and not isinstance(value, (int, type(None))):
+                reason = Unsupported(f"the argument {node.name} is a {type(value).__name__}")
+                reason.node = next(iter(node.users))
+                raise reason
+            else:
+                self._graph.parameters.append(name)
+                self._values[node] = value
+        for node, value in tensors:
+            if not value._has_symbolic_sizes_strides:
+                continue
+            for dim, size in enumerate(value.shape):
+                if type(size) is not int:
+                    self._sizes.show(size, f"{node.name}.size({dim})")
+            for dim, stride in enumerate(value.stride()):
+                if type(stride) is not int:
+                    self._sizes.show(stride, f"{node.name}.stride({dim})")
+        for node in nodes:
+            value = node.meta.get("val")
+            if isinstance(value, torch.SymInt):
+                self._values[node] = self._sizes.of(value)
+        for node, value in tensors:
+            self._input(node, value, node.name, constant=False)
+
+    def _input(self, node: fx.Node, value: Any, name: str, *, constant: bool) -> None:
+        if value.is_neg():
+            raise Unsupported("an input with the negative bit set: loops would ignore the bit")
+        meta = self._fake.meta(value)
+        self._metas[node] = meta
+        if self._fake.device is None and value.dim():
+            self._fake.device = value.device
+        if not self._fake.is_plain(value, meta):
+            self._foreign.add(node)
+        self._graph.nodes.append(Input(name, meta.dtype, meta.shape, meta.strides, constant))
+        self._values[node] = tensor_in_memory(name, meta)
+        self._memory.own(name, node)
+        note_offset(self._builder, name, value)
+
+    def constant(self, node: fx.Node, value: Any) -> None:
+        """Bind an attribute of the module. Raises `Unsupported`."""
+        if isinstance(value, fx.GraphModule):
+            self._values[node] = Subgraph(node.name)
+            return
+        if not isinstance(value, torch.Tensor):
+            if all(isinstance(user.target, torch._ops.HigherOrderOperator) for user in node.users):
+                return  # which refuse it
+            raise Unsupported(f"{node.target} is a {type(value).__name__}")
+        if type(value) is torch.Tensor and value.numel() == 1 and self._is_number(node, value):
+            with unset_fake_temporarily():
+                self._inlined(node, value, value.item())
+            return
+        name = self._builder.fresh(node.name)
+        self._graph.constants[name] = str(node.target)
+        self._input(node, value, name, constant=True)
+
+    def _is_number(self, node: fx.Node, value: Any) -> bool:
+        """Whether a constant may be inlined as a number into the loops that read it."""
+        return (
+            self._fake.is_plain(value, self._fake.meta(value))
+            and value.device.type == "cpu"
+            and all(user.target is torch.ops.aten.lift_fresh_copy.default for user in node.users)
+        )
+
+    def _inlined(self, node: fx.Node, value: Any, scalar: bool | int | float) -> None:
+        self._metas[node] = meta = self._fake.meta(value)
+        element = number(scalar, meta.dtype).to(meta.dtype).expression
+        made = self._builder.map(element, meta)
+        self._values[node] = made
+        self._memory.own(made.value, node)
