@@ -12,7 +12,8 @@ int long mutable namespace new not operator or private protected public register
 return short signed sizeof static struct switch template this throw true try typedef typename
 union unsigned using virtual void volatile while xor
 
-block unit_begin unit_end row_step step count i k lane wrapped checked wrapped_checked out_of_range code
+block unit_begin unit_end row_step step count i k lane
+wrapped checked wrapped_checked out_of_range code
 Part Task parallel on_each_thread threads turn wait_for_turn end_turn
 PartInTurn TaskInTurn parallel_in_turn on_each_thread_in_turn
 """
