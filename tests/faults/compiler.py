@@ -99,8 +99,8 @@ FAULTS = (
     Fault(
         "a freed buffer lives one step longer",
         "compiler/inductor/memory.py",
-        "life.last = max(life.first, self.step - 1)",
-        "life.last = max(life.first, self.step)",
+        "last=max(life.first, self.step - 1) if last",
+        "last=max(life.first, self.step) if last",
         ("tests/cpu/inductor/test_memory.py",),
     ),
     Fault(

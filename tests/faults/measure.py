@@ -8,8 +8,8 @@ FAULTS = (
     Fault(
         "the slower of two runs is reported as the faster one",
         "compiler/measure/what_if/compare.py",
-        "difference=found.difference,",
-        "difference=-found.difference,",
+        "difference=gained,",
+        "difference=-gained,",
         ("tests/cpu/measure/what_if/test_compare.py",),
     ),
     Fault(

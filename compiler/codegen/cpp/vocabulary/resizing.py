@@ -53,6 +53,9 @@ def half_to_f32(lanes: Lanes) -> str | None:
         return f"__builtin_ia32_vcvtph2ps512_mask(({i16})bits, {f32}{{}}, {all_lanes(lanes)}, 4)"
     if lanes.count == 8:
         return f"__builtin_ia32_vcvtph2ps256(({i16})bits)"
+    if lanes.count == 4:
+        eight, two = foreign(lanes, "short", 2, 8), foreign(lanes, "long", 8, 2)
+        return f"__builtin_ia32_vcvtph2ps(({eight})({two}){{(long)bits, 0}})"
     return None
 
 
@@ -68,6 +71,8 @@ def f32_to_half(lanes: Lanes) -> str | None:
         return f"({u16})__builtin_ia32_vcvtps2ph512_mask(x, 0, {i16}{{}}, {all_lanes(lanes)})"
     if lanes.count == 8:
         return f"({u16})__builtin_ia32_vcvtps2ph256(x, 0)"
+    if lanes.count == 4:
+        return f"({u16})(({foreign(lanes, 'long', 8, 2)})__builtin_ia32_vcvtps2ph(x, 0))[0]"
     return None
 
 
