@@ -64,8 +64,8 @@ def _by_exponent(lanes: Lanes, dtype: str) -> bool:
 
 
 def _near_zero(lanes: Lanes, dtype: str) -> str:
-    """The body of a conversion of int64: below 2^51, the bits of x + 1.5 * 2^52 are that of 1.5 *
-    2^52 plus x, and x is exact in float64. GCC converts one lane after another."""
+    """The body of a conversion of int64: below 2^51, the bits of the float 1.5 * 2^52 + x are those
+    of 1.5 * 2^52, plus x. GCC converts one lane after another."""
     i64, f64 = lanes.type("int64"), lanes.type("float64")
     some = hardware.any_wide_lane(lanes, "v")
     wide = f"({f64})(t + {0x4338000000000000 - (1 << 51)}L) - 0x1.8p52"
