@@ -189,14 +189,12 @@ class Accumulators:
         )
         kind, start = lanes.type(dtype), lanes.identity(ARG.get(op, op), dtype)
         accumulator.names = [f"{base}_{place}" for place in range(steps)]
-        declared = ", ".join(f"{name} = {start}" for name in accumulator.names)
-        holder.code.add(f"{kind} {declared};")
+        _declared(holder, kind, accumulator.names, start)
         if accumulator.statement.op == "exp_sum":
             accumulator.tops = [f"{base}_{place}_top" for place in range(steps)]
             # finite, so that -inf minus the maximum of a row of only -inf is not NaN
             start = lanes.constant(-LARGEST[dtype], dtype)
-            declared = ", ".join(f"{name} = {start}" for name in accumulator.tops)
-            holder.code.add(f"{kind} {declared};")
+            _declared(holder, kind, accumulator.tops, start)
         if op in ARG:
             index = lanes.index_dtype
             name = f"{base}_at"
@@ -380,8 +378,7 @@ class Accumulators:
         names = [self.values.names.new(name) for name in accumulator.names]
         kind = self.vector.type(accumulator.dtype)
         start = self.vector.identity(accumulator.op, accumulator.dtype)
-        declared = ", ".join(f"{name} = {start}" for name in names)
-        accumulator.holder.code.add(f"{kind} {declared};")
+        _declared(accumulator.holder, kind, names, start)
         accumulator.copies.append(names)
         return names
 
@@ -490,6 +487,10 @@ class Accumulators:
         """Finalise the registers that were reset in this scope."""
         for accumulator in self._block:
             self.flush(accumulator, scope)
+
+
+def _declared(holder: Scope, kind: str, names: list[str], start: str) -> None:
+    holder.code.add(f"{kind} {', '.join(f'{name} = {start}' for name in names)};")
 
 
 def _guarded(guard: str, text: str) -> str:

@@ -16,7 +16,9 @@ from compiler.loops.dtypes import FLOATS
 from compiler.loops.expressions import Const, Expression, Local, Op, walk
 from compiler.loops.nest import Let, Reduction, Write, expressions
 
-ADDED_TO_ONE = {"erf": {"float32"}, "exp": {"float32", "float64"}}
+_EXP = frozenset({"float32", "float64"})
+"""The dtypes in which exp has quick forms."""
+ADDED_TO_ONE = {"erf": {"float32"}, "exp": _EXP}
 """The functions with a quick form for 1 + f(x), and its dtypes."""
 
 
@@ -71,7 +73,7 @@ def _below_maxima(facts: Facts) -> Iterator[Op]:
             if isinstance(other, Let) and _is(other.expression, "sub", shifted)
         }
         for part in facts.uses:
-            if _is_exponential(part, shifted, differences) and part.dtype in ADDED_TO_ONE["exp"]:
+            if _is_exponential(part, shifted, differences) and part.dtype in _EXP:
                 yield part
 
 

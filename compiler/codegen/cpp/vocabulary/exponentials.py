@@ -95,12 +95,14 @@ def reduced(lanes: Lanes, register: str, held: str, *, less: str = "") -> str:
     multiply_add(lanes, register, held)
     nearest(lanes, register, held)
     scale(lanes, register, held)
-    own = _EXP[held]
-    first, second = own.log2
-    return (
-        f"{register} n = nearest(x * {own.one_by_log2}{less and f' - {less}'});\n"
-        f"  {register} r = multiply_add(n, {first}, x); r = multiply_add(n, {second}, r);"
-    )
+    n = f"{register} n = nearest(x * {_EXP[held].one_by_log2}{less and f' - {less}'});"
+    return f"{n}\n  {_remainder(register, held)}"
+
+
+def _remainder(register: str, held: str) -> str:
+    """A line: r = x - n log 2."""
+    first, second = _EXP[held].log2
+    return f"{register} r = multiply_add(n, {first}, x); r = multiply_add(n, {second}, r);"
 
 
 def series(register: str, held: str) -> str:
@@ -119,8 +121,8 @@ def _vanishing(register: str, low: str) -> str:
     return f"{_none(register, low)} x = none ? {register}{{}} : x;"
 
 
-def _exp_result(register: str, power: str) -> str:
-    return f"{register} y = {power};\n  return none ? {register}{{}} : y;"
+def _exp_result(register: str, value: str) -> str:
+    return f"{register} y = {value};\n  return none ? {register}{{}} : y;"
 
 
 def _mantissa(held: str) -> str:
@@ -165,13 +167,10 @@ def _by_one_power(lanes: Lanes, register: str, held: str, by: int) -> tuple[str,
         lines = f"{reduced(lanes, register, held)}\n  {series(register, held)}"
         return lines, f"scale({_mantissa(held)}, n)"
     multiply_add(lanes, register, held)
-    own = _EXP[held]
-    first, second = own.log2
+    whole = f"multiply_add(x, {_EXP[held].one_by_log2}, {register}{{}} + {WHOLE[held]})"
     lines = (
-        f"{register} w = multiply_add(x, {own.one_by_log2}, {register}{{}} + {WHOLE[held]});\n"
-        f"  {register} n = w - {WHOLE[held]};\n"
-        f"  {register} r = multiply_add(n, {first}, x); r = multiply_add(n, {second}, r);\n"
-        f"  {series(register, held)}"
+        f"{register} w = {whole};\n  {register} n = w - {WHOLE[held]};\n"
+        f"  {_remainder(register, held)}\n  {series(register, held)}"
     )
     result = f"({_mantissa(held)}) * {power_of_two(lanes, register, held, 'w', by)}"
     return lines, f"{result} * {literal(2.0**-by, held)}" if by else result
