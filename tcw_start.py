@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import os
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
@@ -38,30 +39,41 @@ def install() -> None:
     folder = os.environ.get(VARIABLE)
     if folder and not _installed:
         _installed = True
-        start = _Start(os.path.abspath(folder))
-        if _AWAITED in sys.modules:
-            start.wait_in(sys.modules[_AWAITED])
-        else:
-            sys.meta_path.insert(0, _Watch(start))
+        when_imported(_AWAITED, _Start(os.path.abspath(folder)).wait_in)
+
+
+def when_imported(name: str, then: Callable[[ModuleType], object]) -> Callable[[], None]:
+    """Call `then` with the module: now, or as soon as something imports it. Returns a function that
+    stops waiting."""
+    if name in sys.modules:
+        then(importlib.import_module(name))  # waits if another thread is importing it
+        return lambda: None
+    watch = _Watch(name, then)
+    sys.meta_path.insert(0, watch)
+    return watch.remove
 
 
 class _Watch:
-    """Finds no module; learns when torch is imported, and removes itself."""
+    """Finds no module; learns when one is imported, and removes itself."""
 
-    def __init__(self, start: _Start) -> None:
-        self.start = start
+    def __init__(self, name: str, then: Callable[[ModuleType], object]) -> None:
+        self.name = name
+        self.then = then
+
+    def remove(self) -> None:
+        sys.meta_path[:] = [one for one in sys.meta_path if one is not self]
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        if name != _AWAITED:
+        if name != self.name:
             return None
-        sys.meta_path[:] = [one for one in sys.meta_path if one is not self]
+        self.remove()
         for finder in sys.meta_path:
             found = finder.find_spec(name, path, target)
             if found is not None:
                 if found.loader is not None:
-                    found.loader = _Loading(found.loader, self.start)
+                    found.loader = _Loading(found.loader, self.then)
                 return found
         return None
 
@@ -69,9 +81,9 @@ class _Watch:
 class _Loading(Loader):
     """Loads a module as its own loader does, which the module then has again."""
 
-    def __init__(self, own: Any, start: _Start) -> None:
+    def __init__(self, own: Any, then: Callable[[ModuleType], object]) -> None:
         self.own = own
-        self.start = start
+        self.then = then
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         created: ModuleType | None = self.own.create_module(spec)
@@ -82,7 +94,7 @@ class _Loading(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self.own
         self.own.exec_module(module)
-        self.start.wait_in(module)
+        self.then(module)
 
 
 class _Start:

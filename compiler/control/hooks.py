@@ -45,18 +45,21 @@ class Hook:
     further: Callable[[], str] = _nothing_more
     """Looks for what `needs` cannot name: why it is not there, or ""."""
 
-    def missing(self) -> str:
-        """Why this torch cannot support the hook; "" if it can. Imports the modules of `needs`."""
+    def missing(self, later: str = "") -> str:
+        """Why this torch cannot support the hook; "" if it can. Imports the modules of `needs`, and
+        looks for nothing in the module `later`."""
         for need in self.needs:
+            if later and need.startswith(f"{later}:"):
+                continue
             try:
                 resolve(need)
             except Missing as missing:
                 return str(missing)
         return self.further()
 
-    def check(self) -> HookStatus:
-        """Whether this torch has everything that the hook needs, for `tcw doctor`."""
-        reason = self.missing()
+    def check(self, later: str = "") -> HookStatus:
+        """Whether this torch has everything that the hook needs, but for the module `later`."""
+        reason = self.missing(later)
         return HookStatus(self.name, not reason, self.offers, reason, TRIED_ON.get(self.name, ()))
 
 
@@ -67,6 +70,9 @@ class RecordingHook(Hook):
     install: Callable[[Recorder], Uninstall]
     stage: Stage
     """The stage it records. A recording that ends earlier never imports what the hook needs."""
+    later: str = ""
+    """A module whose import changes the thread that imports it, so that a recording must not be the
+    first to import it: `install` leaves it alone until the program does (`when_imported`)."""
 
 
 def resolve(need: str) -> object:
@@ -125,7 +131,7 @@ def install_all(
     statuses: list[HookStatus] = []
     undo: list[Uninstall] = []
     for hook in hooks:
-        status = hook.check()
+        status = hook.check(hook.later)
         statuses.append(status)
         if status.available:
             undo.append(hook.install(recorder))

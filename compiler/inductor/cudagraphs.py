@@ -1,5 +1,9 @@
 """CUDA graphs (`mode="reduce-overhead"`): recorded, recorded again, and not used, and why.
 
+Importing cudagraph_trees leaves objects in the thread that does (`_stash_obj_in_tls`), for which
+the thread takes the GIL when it ends: at the end of a process, that aborts it. Torch imports the
+module for the first CUDA graph, and is patched then.
+
 A `CUDAGraphTreeManager` (torch/_inductor/cudagraph_trees.py) runs each compiled function once,
 records it in its second call, and from then on replays it, if a recording suits the call:
 `CUDAGraphNode.check_invariants` says why one does not. The manager then records the function again
@@ -22,9 +26,11 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 from compiler.control.hooks import (
+    Missing,
     RecordingHook,
     Uninstall,
     after_call,
@@ -39,10 +45,11 @@ from compiler.graphs.lines import parse_stack_trace
 from compiler.trace.compile_names import compile_of
 from compiler.trace.cudagraph_reasons import STACK, moved, reason_of, stack_of
 from compiler.trace.records import CudagraphRecording, CudagraphSkip, Location
+from tcw_start import when_imported
 
 _TREES = "torch._inductor.cudagraph_trees"
 _FUNCTION = "log_cudagraph_skip_and_bump_counter"
-_MODULES = ("torch._inductor.output_code", _TREES, "torch._inductor.compile_fx")
+_COMPILING = ("torch._inductor.output_code", "torch._inductor.compile_fx")
 AFTER_ANOTHER = "it follows another CUDA graph than before"
 ALIVE = "outputs of earlier calls are alive: it is run to warm up again and again"
 POLICY = "torch._inductor.config.cudagraph_policy"
@@ -292,18 +299,29 @@ def _reserved(device: int) -> int | None:
 
 
 def install(recorder: Recorder) -> Uninstall:
-    modules = [importlib.import_module(name) for name in _MODULES]
-    trees, graphs = modules[1], _Graphs(recorder)
+    graphs = _Graphs(recorder)
+    compiling, trees = _while_compiling(graphs), list[Uninstall]()
+    waiting = when_imported(_TREES, functools.partial(_with_trees, graphs, trees))
+    return undo_all([*compiling, lambda: undo_all(trees)(), waiting])
+
+
+def _with_trees(graphs: _Graphs, undo: list[Uninstall], trees: ModuleType) -> None:
+    """Patch the module of the trees, which the program has imported."""
+    Safely(graphs.recorder, HOOK.name)(_in_trees, graphs, undo, trees)
+
+
+def _in_trees(graphs: _Graphs, undo: list[Uninstall], trees: Any) -> None:
+    if reason := HOOK.missing():
+        raise Missing(reason)
     manager_class, node_class = trees.CUDAGraphTreeManager, trees.CUDAGraphNode
     # a recording that is made while the tool repeats calls replays the user's graph too
-    always = Safely(recorder, HOOK.name, even_quiet=True)
-    undo = [
-        *_skips(graphs, modules),
+    always = Safely(graphs.recorder, HOOK.name, even_quiet=True)
+    undo += [
+        *_while_called(graphs, trees),
         patch(node_class, "check_invariants", _checked(graphs, node_class.check_invariants)),
         patch(manager_class, "record_function", _recorded(graphs, always, manager_class)),
         patch(manager_class, "run_eager", _warmed(graphs, always, manager_class)),
     ]
-    return undo_all(undo)
 
 
 def _checked(graphs: _Graphs, original: Any) -> Any:
@@ -352,38 +370,26 @@ def _warmed(graphs: _Graphs, safely: Safely, manager_class: Any) -> Any:
     return run_eager
 
 
-def _skips(graphs: _Graphs, modules: list[Any]) -> list[Uninstall]:
+def _logs_skips(graphs: _Graphs, module: Any) -> Uninstall:
+    """Skips that this module reports."""
+
+    def logged(msg: Any = "", *_: Any, **__: Any) -> None:
+        Safely(graphs.recorder, HOOK.name)(graphs.skipped, str(msg))
+
+    return before_call(module, _FUNCTION, logged)
+
+
+def _while_compiling(graphs: _Graphs) -> list[Uninstall]:
+    """What is found when a graph is compiled."""
+    from torch._inductor import compile_fx
     from torch._inductor.output_code import CompiledFxGraph
     from torch._inductor.scheduler import Scheduler
 
     safely = Safely(graphs.recorder, HOOK.name)
-    _, trees, compile_fx = modules
-    manager_class = trees.CUDAGraphTreeManager
-    look = manager_class._update_non_cudagraph_managed_mutation
-    warn = manager_class.check_warn_on_unable_to_start_executing
-
-    def logged(msg: Any = "", *_: Any, **__: Any) -> None:
-        safely(graphs.skipped, str(msg))
 
     def compiled(model: Any, *_: Any, **kwargs: Any) -> None:
         backward, inference = kwargs.get("is_backward"), kwargs.get("is_inference")
         safely(graphs.compiled, model, bool(backward), bool(inference))
-
-    @functools.wraps(look)
-    def looked(self: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
-        function = safely(graphs.function, self, function_id)
-        with graphs.looking_at(function.graph if function is not None else ""):
-            return look(self, function_id, *args, **kwargs)
-
-    @functools.wraps(warn)
-    def warned(self: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
-        known = function_id in self.warned_functions
-        result = warn(self, function_id, *args, **kwargs)
-        if not known and function_id in self.warned_functions:
-            function = safely(graphs.function, self, function_id)
-            if function is not None:
-                safely(graphs.skip, ALIVE, function.graph, "call")
-        return result
 
     def partitioned(result: Any, scheduler: Any, *_: Any, **__: Any) -> None:
         safely(graphs.split, scheduler, *result)
@@ -401,11 +407,39 @@ def _skips(graphs: _Graphs, modules: list[Any]) -> list[Uninstall]:
             patch(CompiledFxGraph, name, counted(getattr(CompiledFxGraph, name)))
             for name in ("__init__", "post_compile")
         ),
-        *(before_call(module, _FUNCTION, logged) for module in modules),
+        *(_logs_skips(graphs, importlib.import_module(name)) for name in _COMPILING),
         before_call(compile_fx, "cudagraphify", compiled),
+        after_call(Scheduler, "graph_partition", partitioned),
+    ]
+
+
+def _while_called(graphs: _Graphs, trees: Any) -> list[Uninstall]:
+    """What is not recorded or replayed when a graph is called."""
+    safely = Safely(graphs.recorder, HOOK.name)
+    manager_class = trees.CUDAGraphTreeManager
+    look = manager_class._update_non_cudagraph_managed_mutation
+    warn = manager_class.check_warn_on_unable_to_start_executing
+
+    @functools.wraps(look)
+    def looked(self: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
+        function = safely(graphs.function, self, function_id)
+        with graphs.looking_at(function.graph if function is not None else ""):
+            return look(self, function_id, *args, **kwargs)
+
+    @functools.wraps(warn)
+    def warned(self: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
+        known = function_id in self.warned_functions
+        result = warn(self, function_id, *args, **kwargs)
+        if not known and function_id in self.warned_functions:
+            function = safely(graphs.function, self, function_id)
+            if function is not None:
+                safely(graphs.skip, ALIVE, function.graph, "call")
+        return result
+
+    return [
+        _logs_skips(graphs, trees),
         patch(manager_class, look.__name__, looked),
         patch(manager_class, warn.__name__, warned),
-        after_call(Scheduler, "graph_partition", partitioned),
     ]
 
 
@@ -415,7 +449,7 @@ HOOK = RecordingHook(
     name="cudagraphs",
     offers="CUDA graphs that were recorded, recorded again or not used, why, and at which line",
     needs=(
-        *(f"{module}:{_FUNCTION}" for module in _MODULES),
+        *(f"{module}:{_FUNCTION}" for module in (*_COMPILING, _TREES)),
         f"{_TREES}:CUDAGraphNode.check_invariants(inputs)",
         f"{_MANAGER}.record_function(new_inputs, function_id)",
         f"{_MANAGER}.run_eager(new_inputs, function_id)",
@@ -432,5 +466,6 @@ HOOK = RecordingHook(
     ),
     install=install,
     stage="build",
+    later=_TREES,
     test="inductor/test_cudagraphs.py",
 )

@@ -178,6 +178,7 @@ def test_threads_and_a_program_with_packages_of_our_names(tmp_path: Path) -> Non
             one.start()
         for one in threads:
             one.join()
+        assert "torch._inductor.cudagraph_trees" not in sys.modules, "its import changes the thread"
         assert compiler.WHOSE == viewers.WHOSE == sys.modules["compiler"].WHOSE == "theirs"
         assert "workbench" not in sys.modules
     """

@@ -6,8 +6,10 @@ replaced; whether one suits a call is checked by torch on tensors of the CPU.
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import itertools
+import sys
 from collections import defaultdict
 from types import SimpleNamespace
 from typing import Any
@@ -56,6 +58,24 @@ def test_torch_says_why_a_compiled_graph_uses_none() -> None:
     assert second.reason == "['dynamic shapes']"
     assert second.location is None
     assert [getattr(one, NAME) for one in MODULES] == before, "the patch is undone"
+
+
+def test_the_trees_are_patched_when_torch_imports_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    name = cudagraph_trees.__name__
+    monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(torch._inductor, "cudagraph_trees", cudagraph_trees)  # put back at the end
+    watching = len(sys.meta_path)
+    with record((cudagraphs.HOOK,)):
+        assert name not in sys.modules
+        trees = importlib.import_module(name)
+        assert hasattr(trees.CUDAGraphTreeManager.run_eager, "__wrapped__")
+        assert hasattr(getattr(trees, NAME), "__wrapped__")
+    assert not hasattr(trees.CUDAGraphTreeManager.run_eager, "__wrapped__"), "the patch is undone"
+    assert not hasattr(getattr(trees, NAME), "__wrapped__")
+    monkeypatch.delitem(sys.modules, name)
+    with record((cudagraphs.HOOK,)):
+        assert len(sys.meta_path) == watching + 1
+    assert len(sys.meta_path) == watching, "a recording that has ended waits for nothing"
 
 
 def test_a_mutation_is_reported_with_its_line() -> None:
