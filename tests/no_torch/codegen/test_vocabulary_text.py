@@ -50,6 +50,15 @@ def test_wide_registers_are_reduced_by_halves() -> None:
     ]
 
 
+@pytest.mark.parametrize("dtype", ["int64", "float64"])
+def test_the_best_of_wide_values_is_selected_by_their_own_comparison(dtype: str) -> None:
+    """Its mask is not narrowed to 32 bits and widened again for the value and for the index."""
+    vocabulary = Vocabulary(AVX2)
+    vocabulary.lanes(4).arg_update("argmin", "best", "at", "v", "i", dtype)
+    assert "i64x4 better = " in vocabulary.prelude()
+    assert "mask4" not in vocabulary.prelude()
+
+
 def test_one_lane_is_scalar_code() -> None:
     code = Vocabulary(AVX512).lanes(1)
     assert [code.type(dtype) for dtype in (F32, "int64", "uint8", "bool", "bfloat16")] == [

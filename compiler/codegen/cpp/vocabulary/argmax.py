@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from compiler.codegen.cpp.vocabulary import conversions, reductions
 from compiler.codegen.cpp.vocabulary.types import SCALARS
-from compiler.loops.dtypes import FLOATS, compute_dtype, limits
+from compiler.loops.dtypes import BYTES, FLOATS, compute_dtype, limits
 
 if TYPE_CHECKING:
     from compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -22,8 +22,9 @@ def _better(lanes: Lanes, op: str, dtype: str, a: str, b: str) -> str:
         symbol = "<" if op == "argmax" else ">"
     else:
         symbol = ">" if op == "argmax" else "<"
-    if dtype in FLOATS:
-        return f"({a} {symbol} {b}) | (({a} != {a}) & ({b} == {b}))"
+    if dtype in FLOATS:  # true for a NaN before a number
+        no = "!" if lanes.count == 1 else "~"
+        return f"{no}({b} {symbol}= {a}) & ({b} == {b})"
     return f"{a} {symbol} {b}"
 
 
@@ -48,16 +49,24 @@ def update(
     the first vector. The first of equal values wins, and NaN wins over all, as in ATen.
     """
     held, index_dtype = compute_dtype(dtype), index_dtype or lanes.index_dtype
-    register, indices, mask = lanes.type(held), lanes.type(index_dtype), lanes.type("bool")
+    register, indices = lanes.type(held), lanes.type(index_dtype)
     name = f"{op}_update" + ("_bool" if held == "bool" else "")
-    comparison = conversions.to_mask(lanes, _better(lanes, op, held, "value", "best"), held)
+    comparison = _better(lanes, op, held, "value", "best")
+    if lanes.count > 1 and BYTES[held] == BYTES[index_dtype] == 8:
+        mask = lanes.type("int64")  # what comparing gives; narrowed and widened, it takes longer
+        selected = "better ? value : best", "better ? index : best_index"
+    else:
+        mask, comparison = lanes.type("bool"), conversions.to_mask(lanes, comparison, held)
+        selected = (
+            _select(lanes, "better", "value", "best", held),
+            _select(lanes, "better", "index", "best_index", index_dtype),
+        )
     lanes.need(
         f"{name}({register}, {indices})",
         lambda: (
             f"INLINE void {name}({register}& best, {indices}& best_index, "
             f"{register} value, {indices} index) {{\n  {mask} better = {comparison};\n"
-            f"  best = {_select(lanes, 'better', 'value', 'best', held)};\n"
-            f"  best_index = {_select(lanes, 'better', 'index', 'best_index', index_dtype)};\n}}"
+            f"  best = {selected[0]};\n  best_index = {selected[1]};\n}}"
         ),
     )
     return f"{name}({best}, {best_index}, {value}, {index});"
