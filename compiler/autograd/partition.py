@@ -16,7 +16,7 @@ from torch import fx
 
 from compiler.autograd.split import Extraction, JointSplit, MinCut, current
 from compiler.control.decisions import SAVE
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, during, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.records import Graph, Node, Partition, SavedValue
@@ -295,11 +295,8 @@ def install(recorder: Recorder) -> Uninstall:
             found.append((network, result[0]))
             return result
 
-        undo = patch(solver, "minimum_cut", watched)
-        try:
+        with during(patch(solver, "minimum_cut", watched)):
             result = solve_min_cut(*args, **kwargs)
-        finally:
-            undo()
         if found:
             cut = safely(read_cut, *found[-1], result[0])
             if cut is not None:

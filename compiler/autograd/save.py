@@ -20,7 +20,9 @@ from compiler.autograd.failed_cut import why_failed, without_files
 from compiler.autograd.partition import OVERRIDDEN, reasons_of
 from compiler.autograd.split import current
 from compiler.control.decisions import RECOMPUTE, SAVE, Gate, Ruling
+from compiler.control.hooks import during
 from compiler.decision import Decision, Detail
+from compiler.graphs.tensors import element_bytes
 from compiler.trace.byte_counts import bytes_text
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
@@ -96,7 +98,7 @@ def _decided(
         if (split := current()) is not None:
             split.cuts.clear()
         try:
-            with without_files():
+            with during(without_files()):
                 halves = cut()
         except Exception as error:  # torch cannot make this split, so its own stands
             failure = f"torch's partitioner fails: {why_failed(error)}"
@@ -196,8 +198,10 @@ def forbidden(node: fx.Node, choice: str) -> tuple[str, str] | None:
 def _numbers(node: fx.Node, weight: float | None) -> dict[str, int | float]:
     found: dict[str, int | float] = {}
     value: Any = node.meta.get("val")
-    if isinstance(value, torch.Tensor) and isinstance(value.numel(), int):
-        found["bytes"] = value.numel() * value.element_size()
+    if isinstance(value, torch.Tensor):
+        size = element_bytes(tuple(value.shape), value.dtype)
+        if size is not None:
+            found["bytes"] = size
     if weight is not None:
         found["weight"] = weight
     return found
