@@ -20,6 +20,7 @@ from typing import Literal
 
 import msgspec
 
+from compiler.control.commands import AnyCommand
 from compiler.trace.reader import TraceDecoder
 from compiler.trace.records import End, Failure, Record, Start
 from workbench.worker.autopsy import Autopsy, Death
@@ -109,10 +110,10 @@ class Child:
             self.close()
             raise
 
-    def send(self, line: bytes) -> None:
+    def send(self, command: AnyCommand) -> None:
         """Send the worker a command, from any thread; never blocks on a full pipe."""
         with self._outgoing_lock:
-            self._outgoing += line
+            self._outgoing += msgspec.json.encode(command) + b"\n"
         with contextlib.suppress(OSError):
             os.write(self._wake, b"\0")
 
