@@ -32,14 +32,12 @@ UNSTATED = "cannot recompute: torch does not say why (used far apart, or in a lo
 
 def read_cut(network: Any, value: float | None, saved: list[fx.Node]) -> MinCut:
     """Weights and reasons from the edges of torch's network."""
-    cut = MinCut(tuple(node.name for node in saved), value, {}, {}, {})
+    cut = MinCut(tuple(node.name for node in saved), value, {}, {})
     for start, end, data in network.edges(data=True):
         reason = str(data.get("reason") or "")
         if start == "source":
             words = UNSTATED if reason in ("", "cannot recompute") else reason
             cut.banned[end.removesuffix("_in")] = words
-        elif end == "sink":
-            cut.wanted[start.removesuffix("_in").removesuffix("_out")] = reason
         elif start.endswith("_in") and end == start[: -len("_in")] + "_out":
             cut.weight[start.removesuffix("_in")] = float(data.get("capacity", math.nan))
     return cut
