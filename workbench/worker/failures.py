@@ -11,10 +11,10 @@ from types import ModuleType
 from compiler.control.describe import class_name, message_of
 from compiler.control.recorder import Recorder
 from compiler.control.user_error import UserError
-from compiler.graphs.lines import outside_torch
+from compiler.graphs.lines import from_summary, ours, outside_torch
 from compiler.trace.records import Failure, Location, Status
 from workbench.worker.blame import Blame, cause, chain, machine_fault
-from workbench.worker.places import deepest, from_summaries, ours, source_line, traceback_frames
+from workbench.worker.places import deepest, source_line, traceback_frames
 
 TORCH_FRAMES = 3
 """Frames inside torch that a traceback keeps: the deepest ones."""
@@ -99,7 +99,7 @@ def place_of(error: BaseException, root: str) -> Location | None:
     for found in causes:
         stack = getattr(found, "real_stack", None)
         if stack:
-            place = deepest(from_summaries(stack), root)
+            place = deepest([from_summary(frame) for frame in stack], root)
             if place is not None:
                 return place
     for found in causes:
