@@ -88,10 +88,7 @@ class AutogradGraphs:
             parent=compile_id,
             origins=captured_origins(graph, id, captured.names, captured.placeholders),
         )
-        record = with_inferred_lines(record, captured.lines, made_in(id))
-        self.recorder.emit(record)
-        keep_lines(record)
-        return record
+        return self._kept(with_inferred_lines(record, captured.lines, made_in(id)))
 
     def half(self, graph: fx.Graph, kind: GraphKind, joint: Graph, prefix: str) -> Graph:
         """Record the forward or backward half of a joint graph."""
@@ -104,7 +101,9 @@ class AutogradGraphs:
             parent=joint.id,
             origins=copied_origins(node.name for node in joint.nodes),
         )
-        record = with_inferred_lines(record, lines_of(joint), {})
+        return self._kept(with_inferred_lines(record, lines_of(joint), {}))
+
+    def _kept(self, record: Graph) -> Graph:
         self.recorder.emit(record)
         keep_lines(record)
         return record

@@ -8,7 +8,8 @@ cut is repeated. Both engines use this: `tcw/0/0/joint/save/relu`, `inductor/0/0
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -40,11 +41,21 @@ class _Deciding(threading.local):
 _deciding = _Deciding()
 
 
+@contextmanager
+def _decides() -> Iterator[None]:
+    outer, _deciding.now = _deciding.now, True
+    try:
+        yield
+    finally:
+        _deciding.now = outer
+
+
 def deciding() -> bool:
     """Whether this thread's cut runs inside `decide_saved`, which applies the overrides itself."""
     return _deciding.now
 
 
+@_decides()
 def decide_saved(
     joint: fx.GraphModule,
     halves: Halves | None,
@@ -60,22 +71,7 @@ def decide_saved(
     `graph` is the joint graph's id. `keep_all=False` keeps only the decisions that the user saw or
     an override names.
     """
-    outer, _deciding.now = _deciding.now, True
-    try:
-        return _decided(joint, halves or cut(), cut, gate, graph, engine, keep_all)
-    finally:
-        _deciding.now = outer
-
-
-def _decided(
-    joint: fx.GraphModule,
-    halves: Halves,
-    cut: Callable[[], Halves],
-    gate: Gate,
-    graph: str,
-    engine: str,
-    keep_all: bool,
-) -> Halves:
+    halves = halves or cut()
     rulings: dict[str, Ruling] = {}
     shown: set[str] = set()
     failure = ""
