@@ -72,7 +72,7 @@ class Clock:
 
 async def steps(settings: Settings, size: tuple[int, int]) -> list[Step]:
     clock, found = Clock(), []
-    app = Workbench(LiveFeed(Driver.start, settings, None), "dark")
+    app = Workbench(LiveFeed(Driver, settings, None), "dark")
     async with app.run_test(size=size):
         while not isinstance(app.screen, Bench):
             await asyncio.sleep(0.01)

@@ -26,7 +26,7 @@ from workbench.worker.client import Driver  # noqa: E402
 def steps(settings: Settings) -> list[tuple[float, float]]:
     """Seconds of each step: (from command to place, from its record to place)."""
     came: queue.SimpleQueue[tuple[float, AnyRecord]] = queue.SimpleQueue()
-    driver = Driver.start(settings, None, lambda one: came.put((time.perf_counter(), one)))
+    driver = Driver(settings, None, lambda one: came.put((time.perf_counter(), one)))
     found: list[tuple[float, float]] = []
     recorded = started = 0.0
     try:

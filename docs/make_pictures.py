@@ -95,7 +95,7 @@ async def drive() -> None:
     """A decision of our own engine, and what overruling it cost."""
     file = str(ROOT / "sample_models" / "softmax_layernorm.py")
     settings = Settings(file=file, engine="tcw", grad="no-grad")
-    app = Workbench(LiveFeed(Driver.start, settings, None), "dark")
+    app = Workbench(LiveFeed(Driver, settings, None), "dark")
     async with app.run_test(size=(120, 40)) as pilot:
         for name, key, until in STEPS:
             if key:

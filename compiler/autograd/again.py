@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
+from compiler.graphs.tensors import element_bytes
 from compiler.trace.byte_counts import bytes_text
 from compiler.trace.plurals import plural
 
@@ -66,13 +67,10 @@ def again(node: fx.Node, saved: Collection[str], fixed: Collection[str]) -> Agai
 
 
 def _bytes(nodes: Collection[fx.Node]) -> int | None:
-    total = 0
-    for node in nodes:
-        value = node.meta["val"]
-        if not isinstance(value.numel(), int):
-            return None
-        total += value.numel() * value.element_size()
-    return total
+    values = [node.meta["val"] for node in nodes]
+    sizes = [element_bytes(tuple(value.shape), value.dtype) for value in values]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 def _some(names: tuple[str, ...]) -> str:

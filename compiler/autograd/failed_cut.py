@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from compiler.control.hooks import RecordingHook, Uninstall, patch
@@ -20,16 +18,6 @@ from compiler.control.recorder import Recorder
 _NAMES = "_get_unique_path"
 _CONFLICT = re.compile(r"Nodes involved in the conflict:\n(.*?)(?:\n\n|\Z)", re.DOTALL)
 _LONGEST = 300
-
-
-@contextmanager
-def without_files() -> Iterator[None]:
-    """Suppress the files that a failing cut writes inside the block."""
-    undo = _redirect()
-    try:
-        yield
-    finally:
-        undo()
 
 
 def why_failed(error: BaseException) -> str:
@@ -49,7 +37,8 @@ def why_failed(error: BaseException) -> str:
     return f"a value can neither be saved nor computed again: {said}"[:_LONGEST]
 
 
-def _redirect() -> Uninstall:
+def without_files() -> Uninstall:
+    """Suppress the files that a failing cut writes."""
     import torch._functorch.partitioners as partitioners
 
     def nowhere(*_: Any, **__: Any) -> str:
@@ -59,7 +48,7 @@ def _redirect() -> Uninstall:
 
 
 def install(recorder: Recorder) -> Uninstall:
-    return _redirect()
+    return without_files()
 
 
 HOOK = RecordingHook(

@@ -30,7 +30,7 @@ from compiler.graphs.current import (
     graph_id,
     in_hand,
 )
-from compiler.graphs.nodes import describe_graph, node_stack
+from compiler.graphs.nodes import describe_graph, user_line
 from compiler.graphs.provenance import (
     captured_origins,
     copied_origins,
@@ -42,7 +42,7 @@ from compiler.graphs.provenance import (
     with_inferred_lines,
 )
 from compiler.graphs.random_operations import random_operations
-from compiler.trace.records import Graph, Location, StageStart
+from compiler.trace.records import Graph, StageStart
 from compiler.trace.records.graph import GraphKind
 
 PARTITIONERS = {"min_cut_rematerialization_partition": "min-cut", "default_partition": "default"}
@@ -53,15 +53,10 @@ def describe_captured(module: Any) -> Captured:
     graph = getattr(module, "graph", None)
     if not isinstance(graph, fx.Graph):
         return Captured()
-    lines: dict[str, Location] = {}
-    for node in graph.nodes:
-        stack = node_stack(node)
-        if stack:
-            lines[node.name] = stack[-1]
     return Captured(
         placeholders=tuple(node.name for node in graph.nodes if node.op == "placeholder"),
         names=frozenset(node.name for node in graph.nodes),
-        lines=lines,
+        lines={node.name: line for node in graph.nodes if (line := user_line(node))},
     )
 
 
@@ -93,10 +88,7 @@ class AutogradGraphs:
             parent=compile_id,
             origins=captured_origins(graph, id, captured.names, captured.placeholders),
         )
-        record = with_inferred_lines(record, captured.lines, made_in(id))
-        self.recorder.emit(record)
-        keep_lines(record)
-        return record
+        return self._kept(with_inferred_lines(record, captured.lines, made_in(id)))
 
     def half(self, graph: fx.Graph, kind: GraphKind, joint: Graph, prefix: str) -> Graph:
         """Record the forward or backward half of a joint graph."""
@@ -109,7 +101,9 @@ class AutogradGraphs:
             parent=joint.id,
             origins=copied_origins(node.name for node in joint.nodes),
         )
-        record = with_inferred_lines(record, lines_of(joint), {})
+        return self._kept(with_inferred_lines(record, lines_of(joint), {}))
+
+    def _kept(self, record: Graph) -> Graph:
         self.recorder.emit(record)
         keep_lines(record)
         return record

@@ -16,7 +16,7 @@ from torch import fx
 
 from compiler.autograd.split import Extraction, JointSplit, MinCut, current
 from compiler.control.decisions import SAVE
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from compiler.control.hooks import RecordingHook, Uninstall, during, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.trace.records import Graph, Node, Partition, SavedValue
@@ -32,14 +32,12 @@ UNSTATED = "cannot recompute: torch does not say why (used far apart, or in a lo
 
 def read_cut(network: Any, value: float | None, saved: list[fx.Node]) -> MinCut:
     """Weights and reasons from the edges of torch's network."""
-    cut = MinCut(tuple(node.name for node in saved), value, {}, {}, {})
+    cut = MinCut(tuple(node.name for node in saved), value, {}, {})
     for start, end, data in network.edges(data=True):
         reason = str(data.get("reason") or "")
         if start == "source":
             words = UNSTATED if reason in ("", "cannot recompute") else reason
             cut.banned[end.removesuffix("_in")] = words
-        elif end == "sink":
-            cut.wanted[start.removesuffix("_in").removesuffix("_out")] = reason
         elif start.endswith("_in") and end == start[: -len("_in")] + "_out":
             cut.weight[start.removesuffix("_in")] = float(data.get("capacity", math.nan))
     return cut
@@ -295,11 +293,8 @@ def install(recorder: Recorder) -> Uninstall:
             found.append((network, result[0]))
             return result
 
-        undo = patch(solver, "minimum_cut", watched)
-        try:
+        with during(patch(solver, "minimum_cut", watched)):
             result = solve_min_cut(*args, **kwargs)
-        finally:
-            undo()
         if found:
             cut = safely(read_cut, *found[-1], result[0])
             if cut is not None:

@@ -8,7 +8,8 @@ cut is repeated. Both engines use this: `tcw/0/0/joint/save/relu`, `inductor/0/0
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -20,7 +21,9 @@ from compiler.autograd.failed_cut import why_failed, without_files
 from compiler.autograd.partition import OVERRIDDEN, reasons_of
 from compiler.autograd.split import current
 from compiler.control.decisions import RECOMPUTE, SAVE, Gate, Ruling
+from compiler.control.hooks import during
 from compiler.decision import Decision, Detail
+from compiler.graphs.tensors import element_bytes
 from compiler.trace.byte_counts import bytes_text
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
@@ -38,11 +41,21 @@ class _Deciding(threading.local):
 _deciding = _Deciding()
 
 
+@contextmanager
+def _decides() -> Iterator[None]:
+    outer, _deciding.now = _deciding.now, True
+    try:
+        yield
+    finally:
+        _deciding.now = outer
+
+
 def deciding() -> bool:
     """Whether this thread's cut runs inside `decide_saved`, which applies the overrides itself."""
     return _deciding.now
 
 
+@_decides()
 def decide_saved(
     joint: fx.GraphModule,
     halves: Halves | None,
@@ -58,22 +71,7 @@ def decide_saved(
     `graph` is the joint graph's id. `keep_all=False` keeps only the decisions that the user saw or
     an override names.
     """
-    outer, _deciding.now = _deciding.now, True
-    try:
-        return _decided(joint, halves or cut(), cut, gate, graph, engine, keep_all)
-    finally:
-        _deciding.now = outer
-
-
-def _decided(
-    joint: fx.GraphModule,
-    halves: Halves,
-    cut: Callable[[], Halves],
-    gate: Gate,
-    graph: str,
-    engine: str,
-    keep_all: bool,
-) -> Halves:
+    halves = halves or cut()
     rulings: dict[str, Ruling] = {}
     shown: set[str] = set()
     failure = ""
@@ -96,7 +94,7 @@ def _decided(
         if (split := current()) is not None:
             split.cuts.clear()
         try:
-            with without_files():
+            with during(without_files()):
                 halves = cut()
         except Exception as error:  # torch cannot make this split, so its own stands
             failure = f"torch's partitioner fails: {why_failed(error)}"
@@ -196,8 +194,10 @@ def forbidden(node: fx.Node, choice: str) -> tuple[str, str] | None:
 def _numbers(node: fx.Node, weight: float | None) -> dict[str, int | float]:
     found: dict[str, int | float] = {}
     value: Any = node.meta.get("val")
-    if isinstance(value, torch.Tensor) and isinstance(value.numel(), int):
-        found["bytes"] = value.numel() * value.element_size()
+    if isinstance(value, torch.Tensor):
+        size = element_bytes(tuple(value.shape), value.dtype)
+        if size is not None:
+            found["bytes"] = size
     if weight is not None:
         found["weight"] = weight
     return found

@@ -28,8 +28,6 @@ class MinCut:
     """The capacity of each node's own edge: the cost of saving it, in torch's units."""
     banned: dict[str, str]
     """torch's reason why a node cannot be recomputed."""
-    wanted: dict[str, str]
-    """torch's reason why the backward must compute or receive a node."""
 
 
 @dataclass

@@ -20,6 +20,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from compiler.capture.advice.broken import only_statement
 from compiler.capture.code import original, resumes_at
 from compiler.trace.function_names import user_name
 from compiler.trace.records import Location
@@ -200,15 +201,7 @@ def _definition(lines: list[str], first: int, name: str) -> ast.FunctionDef | No
         if ":" not in line:
             continue
         for body in ("", " " * 200 + "pass\n"):
-            node = _first_statement("".join(block) + body)
+            node = only_statement("".join(block) + body)
             if isinstance(node, ast.FunctionDef) and node.name == name:
                 return node
     return None
-
-
-def _first_statement(source: str) -> ast.stmt | None:
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return body[0] if body else None

@@ -18,8 +18,8 @@ from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch,
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id, in_bucket
-from compiler.graphs.nodes import node_stack
-from compiler.trace.records import DdpBucket, DdpBuckets, Location
+from compiler.graphs.nodes import user_line
+from compiler.trace.records import DdpBucket, DdpBuckets
 from compiler.trace.source_names import readable
 
 _PART = re.compile(r"(?:compiled_)?submod_(\d{1,6})")
@@ -83,7 +83,7 @@ def described(optimizer: Any, graph: fx.GraphModule, buckets: Iterable[Any]) -> 
 
 
 def _bucket(bucket: Any, number: int, limit: int, names: Mapping[str, str]) -> DdpBucket:
-    lines = [found for node in bucket.nodes if (found := _line(node))]  # from the last node on
+    lines = [found for node in bucket.nodes if (found := user_line(node))]  # from the last node on
     extended = int(bucket.opcount_increased_to_capture_external_output)
     return DdpBucket(
         number=number,
@@ -96,11 +96,6 @@ def _bucket(bucket: Any, number: int, limit: int, names: Mapping[str, str]) -> D
         first=lines[-1] if lines else None,
         last=lines[0] if lines else None,
     )
-
-
-def _line(node: fx.Node) -> Location | None:
-    stack = node_stack(node)
-    return stack[-1] if stack else None
 
 
 def _parameter_names(graph: fx.GraphModule) -> dict[str, str]:

@@ -18,13 +18,13 @@ from compiler.capture.code import function_location, source_line, source_lines
 from compiler.capture.crossing import crossings
 from compiler.capture.frames import Frame, FrameStatus, current, on_error
 from compiler.capture.messages import MESSAGES, codes, in_short
-from compiler.capture.skips import users_own
 from compiler.capture.traced import agreed, chain, inside, locate
 from compiler.capture.variables import tensor_locals
 from compiler.control.error_words import first_line
 from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
+from compiler.graphs.lines import users_own
 from compiler.trace.function_names import user_name
 from compiler.trace.records import Advice, Crossing, GraphBreak, Location
 from compiler.trace.torch_logs.breaks import Message, url

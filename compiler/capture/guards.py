@@ -16,13 +16,12 @@ from compiler.capture import guard_book
 from compiler.capture.callers import Caller, caller_of
 from compiler.capture.failing_entry import function_modes
 from compiler.capture.guard_tree import GuardTree, walk_guard_tree
-from compiler.capture.skips import users_own
 from compiler.capture.values import describe_value, type_name
 from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id
-from compiler.graphs.lines import from_summary, outside_torch
+from compiler.graphs.lines import from_summary, outside_torch, users_own
 from compiler.trace.function_names import user_name
 from compiler.trace.records import DynamicSize, Guard, Guards, Location
 from compiler.trace.source_names import closure_name, guard_name, readable

@@ -17,11 +17,11 @@ from compiler.capture.callers import Caller, caller_of
 from compiler.capture.code import function_location, resumes_at, source_line
 from compiler.capture.failing_entry import TriedEntry, why_not
 from compiler.capture.recompile_advice import ARGUMENT, STACK, ChangedValue, advise
-from compiler.capture.skips import users_own
 from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id
+from compiler.graphs.lines import users_own
 from compiler.trace.function_names import user_name
 from compiler.trace.records import FailedGuard, Location, Recompile
 from compiler.trace.source_names import readable, root_of

@@ -7,8 +7,6 @@ are recorded, and frames of installed libraries that Dynamo began to trace and g
 from __future__ import annotations
 
 import functools
-import os
-import sysconfig
 from dataclasses import dataclass
 from types import CodeType
 from typing import Any
@@ -21,25 +19,11 @@ from compiler.capture.messages import in_short
 from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
-from compiler.graphs.lines import outside_torch
+from compiler.graphs.lines import outside_torch, users_own
 from compiler.trace.function_names import user_name
 from compiler.trace.records import FrameSkipped
 
 NOT_SAID = "this torch does not say why"
-
-
-@functools.lru_cache(maxsize=4096)
-def users_own(file: str, root: str) -> bool:
-    """Whether a file is the user's own: not torch's, not an installed package's, and below `root`
-    if given."""
-    if not outside_torch(file):
-        return False
-    packages = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
-    if any(file.startswith(os.path.join(folder, "")) for folder in packages):
-        return False
-    if any(f"{os.sep}{name}{os.sep}" in file for name in ("site-packages", "dist-packages")):
-        return False
-    return not root or file.startswith(os.path.join(root, ""))
 
 
 @dataclass

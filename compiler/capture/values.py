@@ -67,7 +67,7 @@ def _describe(value: object, depth: int) -> str:
     if kind in _PRINTED:
         return repr(value)
     if kind in (str, bytes, bytearray):
-        return _describe_text(value)
+        return repr(value[:_MAX_LENGTH])  # type: ignore[index]
     if kind in (tuple, list, set, frozenset, dict):
         return _describe_container(value, depth)
     if issubclass(kind, torch.Tensor):
@@ -92,11 +92,6 @@ def _describe(value: object, depth: int) -> str:
     if kind is types.CodeType:
         return f"code of {getattr(value, 'co_name', '?')}"
     return type_name(kind)
-
-
-def _describe_text(value: object) -> str:
-    assert isinstance(value, (str, bytes, bytearray))
-    return repr(value[:_MAX_LENGTH]) if len(value) > _MAX_LENGTH else repr(value)
 
 
 def _describe_container(value: object, depth: int) -> str:

@@ -43,8 +43,6 @@ class Function:
     """The phases that are functions of their own, in the order in which they run."""
     loops: tuple[int, ...] = ()
     """Lines of the body, from 1, at which its outermost loops begin."""
-    nests: tuple[str, ...] = ()
-    """Names of the nests that it implements."""
     shown: str = ""
     """The kernels that it launches, in their language; "" if the body is what runs. Then `lines`
     are those of this text."""

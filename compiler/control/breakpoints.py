@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from difflib import get_close_matches
 from typing import Any, Literal
 
 from compiler.control.commands import Breakpoint
 from compiler.control.decisions import ENGINES, engine_of, split_id
+from compiler.control.error_words import meant
 from compiler.control.stages import STAGES
 
 EVENTS: dict[str, dict[str, Any]] = {
@@ -53,7 +53,8 @@ def parse(text: str, *, number: int, file: str = "") -> Breakpoint:
         return Breakpoint(number=number, kind="op", op=rest)
     if word == "stage" and colon:
         if rest not in STAGES:
-            raise BreakpointError(f"{text}: there is no stage {rest!r}{_meant(rest, STAGES)}")
+            hint = meant(rest, STAGES, f"There are {', '.join(STAGES)}")
+            raise BreakpointError(f"{text}: there is no stage {rest!r}. {hint}")
         return Breakpoint(number=number, kind="stage", stage=rest)
     if word == "decision":
         kind, _, conditions = rest.partition(":")
@@ -72,7 +73,8 @@ def parse(text: str, *, number: int, file: str = "") -> Breakpoint:
         return Breakpoint(
             number=number, kind="line", file=_file(line["file"] or file), line=int(line["line"])
         )
-    raise BreakpointError(f"{text!r} is not a breakpoint{_meant(word, WORDS)}")
+    hint = meant(word, WORDS, f"There are {', '.join(WORDS)}")
+    raise BreakpointError(f"{text!r} is not a breakpoint. {hint}")
 
 
 def _file(name: str) -> str:
@@ -111,8 +113,3 @@ def _decision(
         if sign != ">=":
             found["at_most"] = limit
     return Breakpoint(number=number, kind=kind, decision=decision, once=once, **found)
-
-
-def _meant(word: str, known: tuple[str, ...]) -> str:
-    close = get_close_matches(word, known, n=1)
-    return f". Did you mean {close[0]!r}?" if close else f". There are {', '.join(known)}"

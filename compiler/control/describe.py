@@ -3,35 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 
 LIMIT = 200
+_ITEMS = 16
 
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis))
 
 
-def describe(value: object, limit: int = LIMIT) -> str:
+def describe(value: object) -> str:
     """repr of built-in values and containers of them; the class's name for anything else."""
-    text = _describe(value, 0, limit)
-    return text if len(text) <= limit else text[: limit - 1] + "…"
+    return _cut(_describe(value, 0), LIMIT)
 
 
-def _describe(value: object, depth: int, limit: int) -> str:
+def _describe(value: object, depth: int) -> str:
     kind = type(value)
     if kind in _PLAIN:
         if kind is int:
             return _whole(value)
         if isinstance(value, str | bytes):
-            return repr(value[:limit])
+            return repr(value[:LIMIT])
         return repr(value)
     if depth > 4:
         return "…"
     if kind in (list, tuple, set, frozenset) and isinstance(value, list | tuple | set | frozenset):
-        shown = []
-        for number, item in enumerate(value):
-            if number == 16:
-                shown.append("…")
-                break
-            shown.append(_describe(item, depth + 1, limit))
+        shown = [_describe(item, depth + 1) for item in islice(value, _ITEMS)]
+        shown += ["…"] * (len(value) > _ITEMS)
         inside = ", ".join(shown)
         if kind is list:
             return f"[{inside}]"
@@ -39,15 +36,14 @@ def _describe(value: object, depth: int, limit: int) -> str:
             return f"({inside},)" if len(shown) == 1 else f"({inside})"
         return f"{{{inside}}}" if shown else f"{class_name(value)}()"
     if kind is dict and isinstance(value, Mapping):
-        pairs = []
-        for number, (key, item) in enumerate(value.items()):
-            if number == 16:
-                pairs.append("…")
-                break
-            pairs.append(f"{_describe(key, depth + 1, limit)}: {_describe(item, depth + 1, limit)}")
+        pairs = [
+            f"{_describe(key, depth + 1)}: {_describe(item, depth + 1)}"
+            for key, item in islice(value.items(), _ITEMS)
+        ]
+        pairs += ["…"] * (len(value) > _ITEMS)
         return "{" + ", ".join(pairs) + "}"
     if class_module(value) == "torch" and class_name(value) in ("dtype", "device", "Size"):
-        return repr(value)[:limit]
+        return repr(value)[:LIMIT]
     return f"<{class_name(value)}>"
 
 
@@ -75,4 +71,8 @@ def message_of(error: BaseException, limit: int = 4000) -> str:
         text = str(error)
     except BaseException as second:  # whatever it raises, there is no message
         return f"(its message could not be read: {class_name(second)})"
+    return _cut(text, limit)
+
+
+def _cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -26,10 +26,6 @@ class Missing(Exception):
     """This torch lacks what a hook needs; the message says what."""
 
 
-def _nothing_more() -> str:
-    return ""
-
-
 @dataclass(frozen=True, kw_only=True)
 class Hook:
     """One way into torch."""
@@ -42,7 +38,7 @@ class Hook:
     """`module:Name.attribute`, each of which must exist; a trailing `(a, b)` names parameters."""
     test: str
     """The file that tests it, under `tests/cpu`; `python -m tests.cpu.versions` runs it."""
-    further: Callable[[], str] = _nothing_more
+    further: Callable[[], str] = lambda: ""
     """Looks for what `needs` cannot name: why it is not there, or ""."""
 
     def missing(self, later: str = "") -> str:

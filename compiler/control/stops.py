@@ -96,8 +96,8 @@ class Stops:
         """Ids of decisions met before their answer is recorded."""
         self._weighed = Weighed()
         self._asked: set[str] = set()
-        """Ids of decisions met before their answer whose test by Inductor is not recorded yet: it
-        is when its score or outcome is known."""
+        """Ids of decisions met before their answer, whose test by Inductor is not recorded yet: it
+        is recorded once its score or outcome is known."""
         self.set_breakpoints(breakpoints)
 
     def set_breakpoints(self, breakpoints: Iterable[Breakpoint]) -> None:
@@ -136,7 +136,7 @@ class Stops:
         return self._stopped(stop)
 
     def _passes_by(self, record: Decided) -> bool:
-        """Whether not to stop at a decision: a person was asked it, or nothing is decided."""
+        """Whether to pass by a decision: the person was asked already, or nothing is decided."""
         pair = record.pair
         if pair is None or engine_of(record.id) != INDUCTOR:
             asked = record.id in self._announced
@@ -203,7 +203,7 @@ class Stops:
     def _by_mode(self, record: Record, ended: Standing | None) -> StopPoint | None:
         mode = self.mode
         if isinstance(record, Step):
-            stops = self._steps_to(record) if mode in ("instruction", "over", "out", "line") else ""
+            stops = self._steps_to() if mode in ("instruction", "over", "out", "line") else ""
             return StopPoint("step", stops) if stops else None
         if mode == "out" and ended is not None:
             return StopPoint("step", f"{WORDS[mode]}: {ended.compile_id} is done")
@@ -219,7 +219,7 @@ class Stops:
             return StopPoint("stage", f"{WORDS[mode]}: {self.place.stage} of {of}")
         return None
 
-    def _steps_to(self, record: Step) -> str:
+    def _steps_to(self) -> str:
         """Why a stepping mode stops at this instruction; "" to continue."""
         mode, left, here = self.mode, self._from, self._compiles.at
         words = WORDS[mode]
@@ -262,9 +262,7 @@ class Stops:
     def _decision_meets(self, wanted: Breakpoint, decision: Decision) -> bool:
         if wanted.stage and wanted.stage != self.place.stage:
             return False
-        if wanted.kind in DECISIONS:
-            return self._matcher.decision(wanted, decision)
-        if wanted.kind == "op":
+        if wanted.kind == "op" or wanted.kind in DECISIONS:
             return self._matcher.decision(wanted, decision)
         if wanted.kind == "line":
             return self._matcher.line_of_decision(wanted, decision, self.place.stage)

@@ -68,7 +68,7 @@ def undisable(text: SourceText, line: int) -> list[Replacement]:
                 return [_without_decorator(text, one)]
     for call in text.calls(line):
         if _disables(call.func) and len(call.args) == 1:
-            return [Replacement(span_of(call), _one_line(call.args[0]))]
+            return [Replacement(span_of(call), ast.unparse(call.args[0]))]
     raise EditError("no torch.compiler.disable is on that line")
 
 
@@ -150,7 +150,7 @@ def text_of_sizes(text: SourceText, line: int) -> list[Replacement]:
     found = []
     for argument in statement.value.args:
         if is_size(argument):
-            source = _one_line(argument)
+            source = ast.unparse(argument)
             if '"' in source or "\\" in source:
                 raise EditError("it contains quotes or backslashes")
             found.append(Replacement(span_of(argument), f'f"{{{source}}}"'))
@@ -210,10 +210,6 @@ def _mask(call: ast.Call) -> ast.expr:
     if given is None:
         raise EditError("that attention has no mask")
     return given
-
-
-def _one_line(node: ast.expr) -> str:
-    return ast.unparse(node)
 
 
 KINDS: dict[str, Callable[[SourceText, int], list[Replacement]]] = {

@@ -84,9 +84,6 @@ class SourceText:
             lines[span.end_line - 1] = f"){after}"
         return "\n".join(lines)
 
-    def _bytes(self, line: int) -> bytes:
-        return self.lines[line - 1].encode()
-
 
 def span_of(node: ast.AST) -> Span:
     return Span(node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)  # type: ignore[attr-defined]

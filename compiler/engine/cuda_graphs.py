@@ -19,7 +19,7 @@ from compiler.engine.graph_facts import donated, outputs_of_the_user, static_inp
 from compiler.engine.recording import current
 from compiler.engine.rewriting import choose
 from compiler.graphs.current import current_compile_id
-from compiler.graphs.nodes import node_stack
+from compiler.graphs.nodes import user_line
 from compiler.runtime.artifact import Artifact
 from compiler.runtime.compiled import Compiled
 from compiler.runtime.gpu.cuda_graphs import About, CudaGraphs, NewRecording
@@ -107,12 +107,11 @@ def skipped(reason: str, node: fx.Node | None = None, graph: str = "") -> None:
     recorder = current().recorder
     if recorder is None:
         return
-    stack = node_stack(node) if node is not None else ()
     recorder.emit(
         CudagraphSkip(
             reason=reason,
             compile_id=compile_of(graph) or current_compile_id(),
-            location=stack[-1] if stack else None,
+            location=user_line(node),
             graph=graph,
             call=recorder.call,
         )

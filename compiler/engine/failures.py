@@ -12,7 +12,7 @@ import warnings
 from torch import fx
 
 from compiler.engine.recording import current
-from compiler.graphs.nodes import node_stack
+from compiler.graphs.nodes import user_line
 
 _said: set[tuple[str, str]] = set()
 
@@ -36,8 +36,8 @@ def gave_up(error: Exception, graph: str) -> None:
 
 def left_to_aten(reason: str, graph: str, node: fx.Node | None = None) -> None:
     """Report that a graph cannot be compiled and runs on ATen; `node` is at fault."""
-    stack = node_stack(node) if node is not None else ()
-    place = f" ({os.path.basename(stack[-1].file)}:{stack[-1].line})" if stack else ""
+    line = user_line(node)
+    place = f" ({os.path.basename(line.file)}:{line.line})" if line is not None else ""
     why = f"{reason}{place}"
     _say(f"tcw cannot compile graph {graph}, which runs on ATen: {why}", ("left", why))
 

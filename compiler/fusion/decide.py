@@ -12,7 +12,7 @@ from compiler.fusion.candidates import Candidate, least_shared, pieces, siblings
 from compiler.fusion.groups import Group
 from compiler.fusion.if_fused import if_fused, if_it_were_legal, origins_of
 from compiler.fusion.merge import Grouping, Merge
-from compiler.fusion.pairs import Listener, Pair, PassKind, Round
+from compiler.fusion.pairs import Listener, Pair, PassKind
 from compiler.fusion.rows import kept_size
 from compiler.fusion.rules import Refusal
 from compiler.trace.byte_counts import bytes_text
@@ -27,7 +27,8 @@ class Decisions:
     gate: Gate
     listener: Listener | None = None
     pairs: dict[str, Pair] = field(default_factory=dict)
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[int] = field(default_factory=list)
+    """How many groups each pass has left."""
     _merged: list[Pair] = field(default_factory=list)
     """The pairs fused in the current pass."""
     _seen: dict[tuple[int, int], tuple[int, int, int, int]] = field(default_factory=dict)
@@ -62,7 +63,7 @@ class Decisions:
                 self.gate.joined(joined, self._test(together))
                 self._keep(together)
         if self._merged:
-            self._end("joined")
+            self._end()
 
     def _keep(self, pair: Pair) -> None:
         self.pairs[pair.id] = pair
@@ -73,11 +74,10 @@ class Decisions:
         """What describes the test of a pair, if there is a listener."""
         return None if self.listener is None else partial(self.listener.tested, pair)
 
-    def _end(self, kind: PassKind) -> None:
-        done = Round(kind, len(self._merged), len(self.grouping.groups))
-        self.rounds.append(done)
+    def _end(self) -> None:
+        self.rounds.append(len(self.grouping.groups))
         if self.listener is not None:
-            self.listener.round(len(self.rounds), done, self._merged)
+            self.listener.round(len(self.rounds), self.rounds[-1], self._merged)
         self._merged = []
 
     def _to_end(self, candidates: list[Candidate]) -> None:
@@ -86,7 +86,7 @@ class Decisions:
 
     def _pass(self, kind: PassKind, candidates: list[Candidate]) -> int:
         fused = sum(self._consider(candidate, kind) for candidate in candidates)
-        self._end(kind)
+        self._end()
         return fused
 
     def _consider(self, candidate: Candidate, kind: str) -> bool:

@@ -20,7 +20,7 @@ from compiler.fusion.merge import grouping
 from compiler.fusion.narrowed import narrowed
 from compiler.fusion.nests import nest
 from compiler.fusion.order import Task, schedule
-from compiler.fusion.pairs import Listener, Pair, Round
+from compiler.fusion.pairs import Listener, Pair
 from compiler.fusion.reorder import reordered
 from compiler.fusion.short_reductions import without_short_reductions
 from compiler.fusion.short_runs import without_short_runs
@@ -53,7 +53,8 @@ class Fusion:
     """One per nest, in graph order."""
     pairs: list[Pair] = field(default_factory=list)
     """All pairs of nodes considered, ordered by when they were first considered."""
-    rounds: list[Round] = field(default_factory=list)
+    rounds: list[int] = field(default_factory=list)
+    """How many groups each pass has left."""
 
 
 def fuse(

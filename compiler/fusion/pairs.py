@@ -10,7 +10,7 @@ from compiler.decision import Decision
 from compiler.fusion.candidates import CandidateKind
 from compiler.trace.records import FusionPair
 
-PassKind = Literal["vertical", "horizontal", "pieces", "twins", "joined"]
+PassKind = Literal["vertical", "horizontal", "pieces", "twins"]
 """The kinds of pass. `joined` is for pairs that came together through others, not a pass."""
 
 
@@ -49,16 +49,6 @@ class Pair:
         return self.decision.rule
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """One pass over the candidates."""
-
-    kind: PassKind
-    fused: int
-    groups: int
-    """The number of groups left."""
-
-
 class Listener(Protocol):
     """Receives decisions during fusion."""
 
@@ -66,8 +56,9 @@ class Listener(Protocol):
         """Describes the test of a pair for the record of its decision, which the gate is about to
         make: `pair.fused` is what the engine would do. A pair is tested again in later passes."""
 
-    def round(self, number: int, round: Round, fused: list[Pair]) -> None:
-        """A pass is complete; `fused` are the pairs that it fused, in order."""
+    def round(self, number: int, groups: int, fused: list[Pair]) -> None:
+        """A pass is complete, and leaves this many groups; `fused` are the pairs that it fused, in
+        order."""
 
     def known_as(self, nodes: Iterable[str]) -> tuple[str, ...]:
         """The names under which the listener knows these nodes of the value graph."""

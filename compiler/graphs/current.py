@@ -78,9 +78,9 @@ def graph_id(compile_id: str, kind: str) -> str:
     return f"{compile_id}/{bucket}{kind}"
 
 
-def lowering_graph_id(is_backward: bool, is_inference: bool) -> str:
+def lowering_graph_id(is_backward: object, is_inference: object) -> str:
     """The id of the graph that Inductor is compiling: `0/0/forward`, `0/0/backward` or
-    `0/0/inference`, from the two flags of its `GraphLowering`."""
+    `0/0/inference`, from the two flags of its `GraphLowering`, which may be None."""
     kind = "backward" if is_backward else "inference" if is_inference else "forward"
     return graph_id(current_compile_id(), kind)
 

@@ -17,6 +17,12 @@ from compiler.trace.records import Location
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+)(?:, in (?P<function>.+))?\s*$')
 
+_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_OURS = tuple(
+    os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), name)
+    for name in ("compiler" + os.sep, "viewers" + os.sep, "workbench" + os.sep, "tcw.py")
+)
+
 
 @functools.cache
 def _folders() -> tuple[str, tuple[str, ...], tuple[str, ...]]:
@@ -44,6 +50,21 @@ def outside_torch(file: str) -> bool:
     if file.startswith(torch):
         return False
     return file.startswith(packages) or not file.startswith(standard)
+
+
+def ours(file: str) -> bool:
+    """Whether a file is tcw's own."""
+    return file.startswith(_OURS)
+
+
+@functools.lru_cache(maxsize=4096)
+def users_own(file: str, root: str) -> bool:
+    """Whether a file is the user's own: not torch's, tcw's or an installed package's, and below
+    `root` if given."""
+    folder = os.path.join(root, "") if root else ""
+    if not file.startswith(folder) or ours(file) or not outside_torch(file):
+        return False
+    return not _INSTALLED.search(os.sep + file[len(folder) :])
 
 
 @functools.lru_cache(maxsize=16384)

@@ -147,13 +147,19 @@ def node_stack(node: fx.Node) -> tuple[Location, ...]:
     return parse_stack_trace(trace) if isinstance(trace, str) else ()
 
 
+def user_line(node: fx.Node | None) -> Location | None:
+    """The user's line of a node; None if it has none."""
+    stack = node_stack(node) if node is not None else ()
+    return stack[-1] if stack else None
+
+
 def source_comment(node: fx.Node) -> str:
     """The user's line of a node for a comment, `model.py:12  x = f(x)`; "" if it has none."""
-    stack = node_stack(node)
-    if not stack:
+    line = user_line(node)
+    if line is None:
         return ""
-    source = linecache.getline(stack[-1].file, stack[-1].line).strip()
-    return f"{os.path.basename(stack[-1].file)}:{stack[-1].line}  {source}"
+    source = linecache.getline(line.file, line.line).strip()
+    return f"{os.path.basename(line.file)}:{line.line}  {source}"
 
 
 def describe_node(node: fx.Node, origins: tuple[str, ...] = ()) -> Node:

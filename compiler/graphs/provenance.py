@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import msgspec
 from torch import fx
 
-from compiler.graphs.nodes import COMPUTING, Origins, node_stack, target_name
+from compiler.graphs.nodes import COMPUTING, Origins, node_stack, target_name, user_line
 from compiler.trace.records import Graph, Location, Node
 
 
@@ -156,13 +156,16 @@ def with_inferred_lines(
             changes["made_by"] = made.by
         if node.location is None and node.op != "output":
             old = None if made is None else replaced_node(made, node.target, graph_made)
-            line = None if old is None else node_stack(old)[-1]
-            if line is None:
-                line = next((lines[o] for o in reversed(node.origins) if o in lines), None)
+            line = user_line(old) or line_of_origins(node, lines)
             if line is not None:
                 changes.update(location=line, inferred=True)
         nodes.append(msgspec.structs.replace(node, **changes) if changes else node)
     return msgspec.structs.replace(graph, nodes=tuple(nodes))
+
+
+def line_of_origins(node: Node, lines: Mapping[str, Location]) -> Location | None:
+    """The line of the last of a node's origins that has one in `lines`."""
+    return next((lines[name] for name in reversed(node.origins) if name in lines), None)
 
 
 def replaced_node(made: MadeNode, target: str, made_by_name: dict[str, MadeNode]) -> fx.Node | None:

@@ -12,7 +12,7 @@ import torch
 from torch import fx
 
 from compiler.graphs.drawn_numbers import drawn_numbers
-from compiler.graphs.nodes import node_stack
+from compiler.graphs.nodes import user_line
 from compiler.trace.records import RandomOperation
 
 
@@ -31,16 +31,15 @@ def random_operations(module: fx.GraphModule) -> Iterator[RandomOperation]:
                 isinstance(target, torch._ops.OpOverload)
                 and torch.Tag.nondeterministic_seeded in target.tags
             ):
-                stack = node_stack(node)
-                yield RandomOperation(name=_name(node), location=stack[-1] if stack else None)
+                yield RandomOperation(name=_name(node), location=user_line(node))
 
 
 def misread_numbers(module: fx.GraphModule) -> Iterator[RandomOperation]:
     """Numbers of Python's `random` that Inductor's code reads in another dtype than torch passes
     them, each at the line of its first use."""
     for _, node in drawn_numbers(module):
-        stacks = [stack for user in node.users if (stack := node_stack(user))]
-        yield RandomOperation(name="random", location=stacks[0][-1] if stacks else None)
+        line = next(filter(None, map(user_line, node.users)), None)
+        yield RandomOperation(name="random", location=line)
 
 
 def _name(node: fx.Node) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from compiler.trace.records import Size, TensorMeta
@@ -15,16 +17,12 @@ _SHORT_NAMES = {
 
 
 def size(value: object) -> Size:
-    """A size or stride as a number, or as torch prints its expression. Adds no guard."""
+    """A size or stride, also one of Inductor's, which are sympy's: a number, or the expression as
+    torch prints it. Adds no guard."""
     if isinstance(value, int):
         return value
-    node = getattr(value, "node", None)
-    expression = getattr(node, "expr", None)
-    if expression is None:
-        return str(value)
-    if getattr(expression, "is_Integer", False):
-        return int(expression)
-    return str(expression)
+    expression: Any = getattr(getattr(value, "node", None), "expr", value)
+    return int(expression) if getattr(expression, "is_Integer", False) else str(expression)
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -37,7 +37,7 @@ def install(recorder: Recorder) -> Uninstall:
 
 def _record(recorder: Recorder, _path: Any, compiled: Any, *_: Any, **__: Any) -> None:
     options = getattr(compiled, "fx_kwargs", None) or {}
-    parent = lowering_graph_id(bool(options.get("is_backward")), bool(options.get("is_inference")))
+    parent = lowering_graph_id(options.get("is_backward"), options.get("is_inference"))
     arch = predicting.get()
     graph = f"{parent}@{arch}/lowered" if arch else f"{parent}/lowered"
     source = str(compiled.source_code)

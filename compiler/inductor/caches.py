@@ -69,7 +69,7 @@ class Caches:
     ) -> None:
         """Inductor computes a graph's FX key, given the arguments of `compile_fx_inner`."""
         self.asked.graph = lowering_graph_id(
-            bool(fx_kwargs.get("is_backward")), bool(fx_kwargs.get("is_inference"))
+            fx_kwargs.get("is_backward"), fx_kwargs.get("is_inference")
         )
 
     def graph_prepared(self, result: Any, *_: Any, **__: Any) -> None:
@@ -84,7 +84,7 @@ class Caches:
         if not graph:  # on behalf of an AOTAutograd entry
             entry = self.asked.autograd[-1] if self.asked.autograd else {}
             if is_backward or "is_inference" in entry:
-                graph = lowering_graph_id(is_backward, bool(entry.get("is_inference")))
+                graph = lowering_graph_id(is_backward, entry.get("is_inference"))
         self.lookup(FX, "hit" if found else "miss", info, graph)
 
     def autograd_loaded(self, info: Mapping[str, Any], hit: bool) -> None:

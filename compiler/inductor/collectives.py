@@ -13,13 +13,12 @@ from compiler.control.hooks import RecordingHook, Uninstall, before_call
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.current import current_compile_id
-from compiler.graphs.nodes import format_argument, node_stack
-from compiler.graphs.tensors import dtype_name
+from compiler.graphs.nodes import format_argument, user_line
+from compiler.graphs.tensors import dtype_name, element_bytes, size
 from compiler.inductor.lowerings import lowering_of
-from compiler.inductor.names import expression_size
 from compiler.inductor.predicted import predicting
 from compiler.inductor.scheduler_nodes import computed_by
-from compiler.trace.records import Collective, Collectives, Location, TensorMeta
+from compiler.trace.records import Collective, Collectives, TensorMeta
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -77,7 +76,7 @@ def described(nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Collective, 
                 meanwhile=len(meanwhile),
                 meanwhile_bytes=sum(_bytes(one) for one in meanwhile),
                 origins=tuple(one.name for one in origins),
-                location=_line(origins),
+                location=next(filter(None, map(user_line, origins)), None),
             )
         )
     return tuple(operations), tuple(details)
@@ -122,19 +121,15 @@ def _tensors(kernel: Any) -> Iterable[Any]:
 
 def _meta(value: Any) -> TensorMeta | None:
     try:
-        shape = tuple(expression_size(one) for one in value.get_size())
+        shape = tuple(map(size, value.get_size()))
         dtype = value.get_dtype()
     except Exception:  # a value without a layout, such as a torchbind object
         return None
-    known = all(isinstance(one, int) for one in shape)
-    total = dtype.itemsize
-    for one in shape if known else ():
-        total *= int(one)
     return TensorMeta(
         shape=shape,
         dtype=dtype_name(dtype),
         device=str(value.get_device()),
-        bytes=total if known and total < 2**63 else None,
+        bytes=element_bytes(shape, dtype),
     )
 
 
@@ -157,10 +152,6 @@ def _bytes(node: Any) -> int:
         return int(node.get_read_write_buffers_sizes())
     except Exception:  # sizes that are not known
         return 0
-
-
-def _line(origins: Iterable[Any]) -> Location | None:
-    return next((stack[-1] for one in origins if (stack := node_stack(one))), None)
 
 
 HOOK = RecordingHook(

@@ -104,9 +104,11 @@ class _Graphs:
     )
     """By manager and torch's number of the function."""
 
-    def compiled(self, model: Any, backward: bool, inference: bool) -> None:
-        """A compiled graph, or a part of one, will be recorded when it is called."""
-        self.names[model] = lowering_graph_id(backward, inference)
+    def compiled(self, model: Any, *_: Any, **kwargs: Any) -> None:
+        """A compiled graph, or a part of one, will be recorded when it is called: the arguments of
+        `cudagraphify`."""
+        flags = kwargs.get("is_backward"), kwargs.get("is_inference")
+        self.names[model] = lowering_graph_id(*flags)
 
     def function(self, manager: Any, number: Any) -> _Function:
         known = self.functions.setdefault(manager, {})
@@ -226,7 +228,7 @@ class _Graphs:
 
         if not (config.triton.cudagraphs and on_gpu()):
             return
-        graph = lowering_graph_id(bool(V.graph.is_backward), bool(V.graph.is_inference))
+        graph = lowering_graph_id(V.graph.is_backward, V.graph.is_inference)
         told: dict[tuple[str, str], None] = {}
         for nodes, signature in zip(partitions, signatures, strict=True):
             for node in nodes if signature.skip_cudagraph else ():
@@ -387,10 +389,6 @@ def _while_compiling(graphs: _Graphs) -> list[Uninstall]:
 
     safely = Safely(graphs.recorder, HOOK.name)
 
-    def compiled(model: Any, *_: Any, **kwargs: Any) -> None:
-        backward, inference = kwargs.get("is_backward"), kwargs.get("is_inference")
-        safely(graphs.compiled, model, bool(backward), bool(inference))
-
     def partitioned(result: Any, scheduler: Any, *_: Any, **__: Any) -> None:
         safely(graphs.split, scheduler, *result)
 
@@ -408,7 +406,7 @@ def _while_compiling(graphs: _Graphs) -> list[Uninstall]:
             for name in ("__init__", "post_compile")
         ),
         *(_logs_skips(graphs, importlib.import_module(name)) for name in _COMPILING),
-        before_call(compile_fx, "cudagraphify", compiled),
+        before_call(compile_fx, "cudagraphify", safely.guarded(graphs.compiled)),
         after_call(Scheduler, "graph_partition", partitioned),
     ]
 

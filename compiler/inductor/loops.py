@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec import structs
 
+from compiler.graphs.tensors import size
 from compiler.trace.records import LoopLine
 
 _STORES = ("store", "store_reduction", "partial_accumulate")
@@ -42,7 +43,7 @@ def loops_of(body: Any) -> NodeLoops:
     reduced = set(body.reduce_vars)
     heads = tuple(
         LoopLine(
-            depth=depth, variable=str(variable), size=_size(extent), reduced=variable in reduced
+            depth=depth, variable=str(variable), size=size(extent), reduced=variable in reduced
         )
         for depth, (variable, extent) in enumerate(body.var_ranges.items())
     )
@@ -52,11 +53,6 @@ def loops_of(body: Any) -> NodeLoops:
         lines.append(LoopLine(result=name, operation="subblock"))
         lines += _block(block, indices, 1)
     return NodeLoops(heads, tuple(lines))
-
-
-def _size(extent: Any) -> int | str:
-    words = str(extent)
-    return int(words) if words.isdigit() else words
 
 
 def _block(block: Any, indices: dict[str, str], depth: int) -> Iterator[LoopLine]:

@@ -18,7 +18,14 @@ from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch,
 from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
-from compiler.graphs.provenance import MadeNode, kept_lines, made_in, replaced_names, replaced_node
+from compiler.graphs.provenance import (
+    MadeNode,
+    kept_lines,
+    line_of_origins,
+    made_in,
+    replaced_names,
+    replaced_node,
+)
 from compiler.graphs.realised import keep
 from compiler.inductor.lowerings import Lowering, forget, lowering_of
 from compiler.inductor.realised import realised_graph
@@ -152,7 +159,7 @@ def with_parents_line(node: Node, lines: dict[str, Location]) -> Node:
     """The node with the line of its origin in the parent graph, if it has none itself."""
     if node.location is not None or node.op not in COMPUTING:
         return node
-    line = next((lines[name] for name in reversed(node.origins) if name in lines), None)
+    line = line_of_origins(node, lines)
     return node if line is None else msgspec.structs.replace(node, location=line, inferred=True)
 
 

@@ -95,9 +95,8 @@ def lowering_of(recorder: Recorder, graph: object) -> Lowering:
 
 
 def _new(lowerings: Lowerings, graph: object, recorder: Recorder) -> Lowering:
-    parent = lowering_graph_id(
-        bool(getattr(graph, "is_backward", False)), bool(getattr(graph, "is_inference", False))
-    )
+    flags = (getattr(graph, name, False) for name in ("is_backward", "is_inference"))
+    parent = lowering_graph_id(*flags)
     arch = predicting.get()
     base = f"{parent}@{arch}" if arch else parent
     name = getattr(graph, "name", None)

@@ -16,26 +16,31 @@ from compiler.engine.recording import current as listening
 
 
 def install(recorder: Recorder) -> Uninstall:
-    settings = recorder.settings
     gate = listening().gate
     overruled = any(engine_of(id) == INDUCTOR for id in gate.overrides)
-    stack = ExitStack()
-    if overruled or gate.asks:
-        import torch._functorch.config as functorch
-        import torch._inductor.config as inductor
-
-        stack.enter_context(inductor.patch(fx_graph_cache=False, fx_graph_remote_cache=False))
-        stack.enter_context(
-            functorch.patch(enable_autograd_cache=False, enable_remote_autograd_cache=False)
+    if not overruled and not gate.asks:
+        return lambda: None
+    if recorder.settings.cached:
+        recorder.warn_once(
+            "torch's caches are not used: what they hold was compiled without these overrides"
+            if overruled
+            else "torch's caches are not used: what they serve cannot be stepped through",
+            asked=True,
         )
-        if settings.cached:
-            recorder.warn_once(
-                "torch's caches are not used: what they hold was compiled without these overrides"
-                if overruled
-                else "torch's caches are not used: what they serve cannot be stepped through",
-                asked=True,
-            )
-    return stack.close
+    return caches_off().close
+
+
+def caches_off() -> ExitStack:
+    """Until this is closed, torch neither reads nor writes its caches of compiled graphs."""
+    import torch._functorch.config as functorch
+    import torch._inductor.config as inductor
+
+    stack = ExitStack()
+    stack.enter_context(inductor.patch(fx_graph_cache=False, fx_graph_remote_cache=False))
+    stack.enter_context(
+        functorch.patch(enable_autograd_cache=False, enable_remote_autograd_cache=False)
+    )
+    return stack
 
 
 HOOK = RecordingHook(

@@ -265,9 +265,7 @@ def install(recorder: Recorder) -> Uninstall:
     codegen_and_compile = compile_fx.fx_codegen_and_compile
 
     def codegen(*args: Any, **kwargs: Any) -> Any:
-        graph = lowering_graph_id(
-            bool(kwargs.get("is_backward", False)), bool(kwargs.get("is_inference", False))
-        )
+        graph = lowering_graph_id(kwargs.get("is_backward"), kwargs.get("is_inference"))
         arch = predicting.get()
         if arch:
             graph = f"{graph}@{arch}"

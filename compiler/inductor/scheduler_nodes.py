@@ -12,10 +12,10 @@ from compiler.control.recorder import Recorder
 from compiler.control.safely import Safely
 from compiler.engine.recording import current as listening
 from compiler.graphs.labels import copy_label, node_label
+from compiler.graphs.tensors import size
 from compiler.inductor.fusion_names import name_nodes
 from compiler.inductor.loops import nest_of
 from compiler.inductor.lowerings import Lowering, lowering_of
-from compiler.inductor.names import expression_size
 from compiler.trace.records import FusionGroup, SchedulerNode, Size
 
 
@@ -87,9 +87,9 @@ def domain_of(node: Any) -> tuple[Size, ...]:
     flat: list[Size] = []
     for part in group[1]:
         if isinstance(part, (tuple, list)):
-            flat.extend(expression_size(item) for item in part)
+            flat.extend(map(size, part))
         else:
-            flat.append(expression_size(part))
+            flat.append(size(part))
     return tuple(flat)
 
 

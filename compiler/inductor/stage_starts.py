@@ -27,10 +27,8 @@ def install(recorder: Recorder) -> Uninstall:
         compile_id = current_compile_id()
         if not compile_id or predicting.get():  # a prediction alongside the compile is not a stage
             return
-        flags = (getattr(graph, name, None) for name in ("is_backward", "is_inference"))
-        backward, inference = flags
-        known = backward is not None and inference is not None
-        id = lowering_graph_id(bool(backward), bool(inference)) if known else ""
+        flags = [getattr(graph, name, None) for name in ("is_backward", "is_inference")]
+        id = lowering_graph_id(*flags) if None not in flags else ""
         recorder.emit(StageStart(stage=stage, compile_id=compile_id, graph=id))
 
     def entering(owner: Any, name: str, stage: Stage) -> Uninstall:

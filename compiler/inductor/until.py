@@ -19,20 +19,14 @@ from torch import fx
 from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from compiler.control.recorder import Recorder
 from compiler.control.stages import reached
-
-_CACHES = (
-    ("torch._inductor.config", "fx_graph_cache"),
-    ("torch._inductor.config", "fx_graph_remote_cache"),
-    ("torch._functorch.config", "enable_autograd_cache"),
-    ("torch._functorch.config", "enable_remote_autograd_cache"),
-)
+from compiler.inductor.overrule_caches import caches_off
 
 
 def install(recorder: Recorder) -> Uninstall:
     until = recorder.settings.until
     if reached("build", until):
         return lambda: None
-    from torch._inductor import compile_fx
+    from torch._inductor import compile_fx, config, cpu_vec_isa
     from torch._inductor.graph import GraphLowering
 
     graphs: weakref.WeakKeyDictionary[Any, fx.GraphModule] = weakref.WeakKeyDictionary()
@@ -60,36 +54,19 @@ def install(recorder: Recorder) -> Uninstall:
 
         return types.SimpleNamespace(call=call, __file__="", key="")
 
-    undo = [
-        before_call(compile_fx, "_recursive_post_grad_passes", keep),
-        patch(GraphLowering, "compile_to_module", compile_to_module),
-        *_settings(),
-    ]
-
-    return undo_all(undo)
-
-
-def _settings() -> list[Uninstall]:
-    """Caches off, and the vector ISA as the CPU reports it, without a trial build."""
-    import importlib
-
-    from torch._inductor import config, cpu_vec_isa
-
-    undo: list[Uninstall] = []
-
-    def set_one(owner: Any, name: str, value: object) -> None:
-        if hasattr(owner, name):
-            before = getattr(owner, name)
-            setattr(owner, name, value)
-            undo.append(lambda: setattr(owner, name, before))
-
-    for module, name in _CACHES:
-        set_one(importlib.import_module(module), name, False)
+    stack = caches_off()
+    # the vector instructions as the CPU reports them, without a trial build; extensions such as
+    # AVX-512 BF16 are tried apart from that setting
     if getattr(config.cpp, "vec_isa_ok", False) is None:
-        set_one(config.cpp, "vec_isa_ok", True)
-    # extensions such as AVX-512 BF16 are tried apart from that setting
-    undo.append(patch(cpu_vec_isa.VecISA, "check_build", lambda self, code: True))
-    return undo
+        stack.enter_context(config.patch({"cpp.vec_isa_ok": True}))
+    return undo_all(
+        [
+            before_call(compile_fx, "_recursive_post_grad_passes", keep),
+            patch(GraphLowering, "compile_to_module", compile_to_module),
+            patch(cpu_vec_isa.VecISA, "check_build", lambda self, code: True),
+            stack.close,
+        ]
+    )
 
 
 HOOK = RecordingHook(

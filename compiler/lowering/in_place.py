@@ -66,13 +66,13 @@ def _read_later(
                 continue
             if place.get(user, here) >= here:
                 return True
-            if user.target is operator.getitem or _may_show(user, view):
+            if user.target is operator.getitem or _may_show(user):
                 views.append(user)
     return False
 
 
-def _may_show(user: fx.Node, source: fx.Node) -> bool:
-    """Whether the value of `user` may be a view of the source's memory."""
+def _may_show(user: fx.Node) -> bool:
+    """Whether the value of `user` may be a view of its argument's memory."""
     if user.op != "call_function" or isinstance(user.target, torch._ops.HigherOrderOperator):
         return True
     return bool(operation(user.target).shares)

@@ -7,11 +7,11 @@ All of them are checked before anything is compiled. If a torch lacks one, graph
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -77,9 +77,9 @@ def addresses() -> Addresses | Missing:
     """All addresses, or what is missing."""
     try:
         return Addresses(
-            python=_in("Python", ctypes.pythonapi, PYTHON),
+            python=functions(ctypes.pythonapi, PYTHON, "Python"),
             torch_calls=(_data_pointer(), *_in_torch()),
-            system_calls=_in("the C library", ctypes.CDLL(None), SYSTEM),
+            system_calls=functions(ctypes.CDLL(None), SYSTEM, "the C library"),
             objects=tuple(id(thing) for thing in OBJECTS),
         )
     except Missing as missing:
@@ -111,29 +111,27 @@ def _data_pointer() -> int:
 
 
 def _in_torch() -> tuple[int, ...]:
-    folder = Path(torch.__file__).parent / "lib"
-    cpu = _library(folder / "libtorch_cpu.so")
-    python = _library(folder / "libtorch_python.so")
-    return tuple(_address(python if name == WRAP else cpu, name, "torch") for name in TORCH)
+    cpu, python = map(torch_library, ("libtorch_cpu.so", "libtorch_python.so"))
+    return tuple(functions(python if name == WRAP else cpu, [name])[0] for name in TORCH)
 
 
-def _library(path: Path) -> ctypes.CDLL:
+def torch_library(name: str) -> ctypes.CDLL:
+    """One of torch's libraries. Raises `Missing`, OSError."""
+    path = Path(torch.__file__).parent / "lib" / name
     if not path.exists():
-        raise lacking(f"no {path.name}")
+        raise lacking(f"no {name}")
     return ctypes.CDLL(str(path))
 
 
-def _in(owner: str, library: ctypes.CDLL, names: tuple[str, ...]) -> tuple[int, ...]:
-    return tuple(_address(library, name, owner) for name in names)
-
-
-def _address(library: ctypes.CDLL, name: str, owner: str) -> int:
-    try:
-        function: Callable[..., object] = getattr(library, name)
-    except AttributeError:
-        if owner == "torch":
-            raise lacking(f"no {name}") from None
-        raise Missing(f"not available in {owner}: no {name}") from None
-    found = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type]
-    assert found
-    return found
+def functions(library: ctypes.CDLL, names: Iterable[str], owner: str = "torch") -> tuple[int, ...]:
+    """The addresses of these functions of a library of this owner. Raises `Missing`."""
+    found = []
+    for name in names:
+        try:
+            function: Any = getattr(library, name)
+        except AttributeError:
+            if owner == "torch":
+                raise lacking(f"no {name}") from None
+            raise Missing(f"not available in {owner}: no {name}") from None
+        found.append(ctypes.cast(function, ctypes.c_void_p).value or 0)
+    return tuple(found)

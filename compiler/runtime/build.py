@@ -9,7 +9,6 @@ import select
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -34,7 +33,6 @@ class Built:
     library: bytes
     cpu_seconds: float
     """Of the compiler and all its child processes."""
-    wall_seconds: float
 
 
 def build(
@@ -52,9 +50,7 @@ def build(
         name = os.path.join(folder, "unit.so")
         inputs = [*flags, "-x", "c++", "-", "-x", "none", *libraries]
         command = [*compiler.command, *inputs, "-o", name]
-        began = time.perf_counter()
         code, words, cpu_seconds = _run(command, text, folder)
-        wall_seconds = time.perf_counter() - began
         if code:
             raise BuildFailed(_reason(command[0], code, words, text))
         try:
@@ -63,7 +59,7 @@ def build(
             library = b""
         if not library.startswith(b"\x7fELF"):
             raise BuildFailed(f"{command[0]} produced no shared library")
-        return Built(library, cpu_seconds, wall_seconds)
+        return Built(library, cpu_seconds)
 
 
 def _run(command: Sequence[str], text: str, folder: str) -> tuple[int, str, float]:

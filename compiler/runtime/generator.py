@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import ctypes
 from functools import cache
-from pathlib import Path
 
 import torch
 
 from compiler.codegen.draws.text import MUTEX
 from compiler.control.hooks import Hook, Missing, lacking, resolve
+from compiler.runtime.addresses import functions, torch_library
 
 _PYTHON = (
     "torch._C:_len_torch_dispatch_stack",
@@ -43,8 +43,7 @@ def generator_functions() -> tuple[int, ...] | Missing:
     try:
         for need in _PYTHON:
             resolve(need)
-        library = ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"))
-        found = tuple(_address(library, name) for name in FUNCTIONS)
+        found = functions(torch_library("libtorch_cpu.so"), FUNCTIONS)
         generator = torch.Generator()
         begin = address_of(generator) + MUTEX
     except (Missing, OSError) as error:
@@ -65,15 +64,6 @@ def address_of(generator: torch.Generator) -> int:
 def _missing() -> str:
     found = generator_functions()
     return str(found) if isinstance(found, Missing) else ""
-
-
-def _address(library: ctypes.CDLL, name: str) -> int:
-    try:
-        found = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-    except AttributeError:
-        raise lacking(f"no {name}") from None
-    assert found
-    return found
 
 
 HOOK = Hook(

@@ -6,7 +6,6 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -25,24 +24,12 @@ _loaded: list[Launcher] = []
 
 
 class PoolCounts(ctypes.Structure):
-    """Mirrors `PoolCounts` in codegen/launcher/pool.cpp."""
+    """`PoolCounts` of codegen/launcher/pool.cpp: the pool of large outputs and arenas."""
 
     _fields_ = [
         (name, ctypes.c_long)
         for name in ("hits", "misses", "kept_bytes", "kept_blocks", "capacity", "seconds")
     ]
-
-
-@dataclass(frozen=True, slots=True)
-class PoolState:
-    """The state of the pool of large outputs and arenas at one moment."""
-
-    hits: int
-    misses: int
-    kept_bytes: int
-    """Of unused memory."""
-    kept_blocks: int
-    capacity: int
 
 
 class Launcher:
@@ -61,9 +48,9 @@ class Launcher:
         """A tensor on the CPU, large ones in pooled memory: the number of its dtype, its rank, and
         an array of its bytes, sizes and strides."""
 
-    def pool(self) -> PoolState:
-        c = self._counts
-        return PoolState(c.hits, c.misses, c.kept_bytes, c.kept_blocks, c.capacity)
+    def pool(self) -> PoolCounts:
+        """The state of the pool at this moment."""
+        return PoolCounts.from_buffer_copy(self._counts)
 
     def limit_pool(self, capacity: int) -> None:
         """Retain at most this many unused bytes; with 0, torch allocates every output."""

@@ -21,10 +21,7 @@ class KernelEntry(msgspec.Struct, frozen=True):
 
     library: str
     """Digest of the shared library, which is also its name."""
-    command: tuple[str, ...]
-    compiler: str
     cpu_seconds: float
-    wall_seconds: float
 
 
 # Created at import: msgspec looks up type names by module, and ours may be hidden later (tcw.py).
@@ -50,7 +47,6 @@ class Library:
     """Whether it was in the cache."""
     cpu_seconds: float
     """Of the build, whichever process ran it."""
-    wall_seconds: float
 
 
 def without_comments(text: str) -> str:
@@ -84,15 +80,9 @@ def library(unit: LibrarySource, compiler: Compiler, store: FileStore) -> Librar
         built = build(unit.text, compiler, unit.flags, unit.libraries, store.folder)
         name = digest(built.library)
         path = store.write("objects", f"{name}.so", built.library)
-        entry = KernelEntry(
-            library=name,
-            command=(*compiler.command, *unit.flags, *unit.libraries),
-            compiler=compiler.version,
-            cpu_seconds=built.cpu_seconds,
-            wall_seconds=built.wall_seconds,
-        )
+        entry = KernelEntry(name, built.cpu_seconds)
         store.write_sealed("kernels", f"{key}.json", msgspec.json.encode(entry))
-    return Library(path, name, False, built.cpu_seconds, built.wall_seconds)
+    return Library(path, name, False, built.cpu_seconds)
 
 
 def library_by_digest(name: str, store: FileStore) -> Path | None:
@@ -110,4 +100,4 @@ def _find(key: str, store: FileStore) -> Library | None:
     entry = store.read_record("kernels", f"{key}.json", _ENTRY)
     if entry is None or (path := library_by_digest(entry.library, store)) is None:
         return None
-    return Library(path, entry.library, True, entry.cpu_seconds, entry.wall_seconds)
+    return Library(path, entry.library, True, entry.cpu_seconds)

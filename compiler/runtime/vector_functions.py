@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 from functools import cache
-from pathlib import Path
-
-import torch
 
 from compiler.codegen.cpp.vocabulary import sleef
-from compiler.control.hooks import Hook, lacking
+from compiler.control.hooks import Hook, Missing
+from compiler.runtime.addresses import functions, torch_library
 
 
 @cache
 def missing() -> str:
     """Why they cannot be used; "" if they can."""
-    path = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
     try:
-        library = ctypes.CDLL(str(path))
-    except OSError:
-        return str(lacking(f"no {path.name}"))
-    for name in sleef.names():
-        if not hasattr(library, name):
-            return str(lacking(f"{path.name} has no {name}"))
+        functions(torch_library("libtorch_cpu.so"), sleef.names())
+    except (Missing, OSError) as error:
+        return str(error)
     return ""
 
 

@@ -92,7 +92,7 @@ async def opened(command: str, folder: Path) -> AsyncIterator[Reader]:
     if verb == "step":
         ctx = step.command.make_context("step", [str(path), *options])
         breakpoints = step.breakpoints_of(ctx, path)
-        feed = LiveFeed(Driver.start, settings_of(ctx, path), None, breakpoints)
+        feed = LiveFeed(Driver, settings_of(ctx, path), None, breakpoints)
         app = Workbench(feed, "dark", bool(ctx.params["predict"]))
     else:
         ctx = opening.command.make_context("open", [str(path), *options])

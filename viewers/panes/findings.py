@@ -63,7 +63,7 @@ def _finding(view: View, index: int, finding: Finding, width: int, costs: int) -
     if width >= NARROW:
         lines = finding_lines(finding, view.derived.names, width - 2, cost, costs + 5)
     else:
-        lines = _in_two_lines(finding, cost, width)
+        lines = _in_two_lines(finding, cost)
     head, *more = text_rows(lines, width, indent=1)
     head = replace(
         head,
@@ -74,7 +74,7 @@ def _finding(view: View, index: int, finding: Finding, width: int, costs: int) -
     return [head, *more]
 
 
-def _in_two_lines(finding: Finding, cost: str, width: int) -> list[TextLine]:
+def _in_two_lines(finding: Finding, cost: str) -> list[TextLine]:
     """Where there is little room: title and notes, then its line's number and the fix."""
     notes = f"; {', '.join(finding.notes)}" if finding.notes else ""
     role = role_of(finding)

@@ -22,17 +22,24 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from compiler.control.error_words import meant
 from compiler.trace.records import Settings
 from viewers.summary.budget import GROUP_WORDS, BadTolerance, Tolerance, read_tolerance
 from viewers.summary.facts import NUMBERS
-from workbench.cli.config import ConfigRefused, converted, nearest, options_of, trusted_text
+from workbench.cli.config import (
+    ConfigRefused,
+    converted,
+    nearest,
+    no_option,
+    options_of,
+    trusted_text,
+)
 from workbench.cli.folders import has_several, trace_in
 from workbench.cli.options import settings_of
 
@@ -109,9 +116,8 @@ def read(file: Path, names: tuple[str, ...] = ()) -> Project:
         raise NoProject(f"{file} has no [targets.NAME]")
     for name in names:
         if name not in tables:
-            close = get_close_matches(name, tables, n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else f" Targets: {', '.join(tables)}."
-            raise click.UsageError(f"{file}: no target {name!r}.{hint}")
+            hint = meant(name, tables, f"Targets: {', '.join(tables)}.")
+            raise click.UsageError(f"{file}: no target {name!r}. {hint}")
     wanted = names or tuple(tables)
     return Project(file, tuple(_target(file, name, tables[name], shared) for name in wanted))
 
@@ -164,9 +170,7 @@ def _settings(where: str, file: Path, given: Mapping[str, Any]) -> Settings:
     for key, value in given.items():
         option = options.get(key.replace("_", "-"))
         if option is None or option.name is None or key.replace("_", "-") in NOT_CHECKED:
-            close = get_close_matches(key, [*options, *OWN_KEYS], n=1)
-            hint = f" Did you mean {close[0]!r}?" if close else ""
-            raise click.UsageError(f"{where}: no option {key!r}.{hint}")
+            raise click.UsageError(f"{where}: {no_option(key, [*options, *OWN_KEYS])}")
         ctx.params[option.name] = converted(ctx, option, value, f"{where}: {key}")
     if ctx.params["engine"] == "both":
         raise click.UsageError(f"{where}: give one engine; make two targets to check both")
@@ -180,9 +184,8 @@ def _tolerances(file: Path, name: str, table: Any) -> dict[str, Tolerance]:
     for key, value in table.items():
         if _spaced(key) not in NUMBERS and key not in GROUP_WORDS:
             known = [one.replace(" ", "-") for one in (*NUMBERS, *GROUP_WORDS)]
-            close = get_close_matches(key.replace(" ", "-"), known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else "docs/check.md lists the facts"
-            raise click.UsageError(f"{file}: the tolerance of {name}: no fact {key!r}; {hint}")
+            hint = meant(key.replace(" ", "-"), known, "docs/check.md lists the facts")
+            raise click.UsageError(f"{file}: the tolerance of {name}: no fact {key!r}. {hint}")
         try:
             found[_spaced(key)] = read_tolerance(value)
         except BadTolerance as error:

@@ -18,13 +18,14 @@ from __future__ import annotations
 
 import os
 import tomllib
-from difflib import get_close_matches
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 
+from compiler.control.error_words import meant
 from compiler.plain_file import NotPlain, TooLarge, plain_file, read_at_most
 from viewers.plain import plain
 
@@ -64,7 +65,7 @@ def apply_defaults(ctx: click.Context, folder: Path) -> None:
             raise click.UsageError(f"{file}: {key} can only be given on the command line")
     for key in own:
         if _dashed(key) not in options:
-            raise click.UsageError(f"{file}: {_unknown(key, options)}")
+            raise click.UsageError(f"{file}: {no_option(key, options)}")
     for key, value in {**shared, **own}.items():
         option = options.get(_dashed(key))
         if option is None or option.name is None:
@@ -174,6 +175,5 @@ def _dashed(key: str) -> str:
     return key.replace("_", "-")
 
 
-def _unknown(key: str, options: dict[str, click.Option]) -> str:
-    close = get_close_matches(key, options, n=1)
-    return f"no option {key!r}." + (f" Did you mean {close[0]!r}?" if close else "")
+def no_option(key: str, options: Iterable[str]) -> str:
+    return f"no option {key!r}. {meant(key, options)}".rstrip()

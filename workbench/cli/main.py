@@ -63,11 +63,10 @@ class Verbs(click.Group):
 
 
 def _meant(name: str) -> str:
-    from difflib import get_close_matches
+    from compiler.control.error_words import meant
 
-    close = get_close_matches(name, VERBS, n=1)
-    if close:
-        return f"Did you mean {close[0]!r}?"
+    if close := meant(name, VERBS):
+        return close
     if name.endswith(".py") or os.path.isfile(name):
         verb = "open" if name.endswith(".tcw") else "explain"
         return f"Did you mean 'tcw {verb} {name}'?"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import click
 
+from compiler.control.error_words import meant
 from viewers.text.sections import DETAILS, SECTIONS
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
@@ -32,8 +32,7 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
             there = " or ".join(f"{name}={one}" for one in DETAILS.get(name, ()))
             raise click.BadParameter(f"{wanted}: use {there or name}")
         if name not in SECTIONS:
-            close = get_close_matches(name, SECTIONS, n=1)
-            hint = f"Did you mean {close[0]!r}?" if close else f"Sections: {', '.join(SECTIONS)}."
+            hint = meant(name, SECTIONS, f"Sections: {', '.join(SECTIONS)}.")
             raise click.BadParameter(f"no section {name!r}. {hint}")
     detailed = {wanted.partition("=")[0]: wanted for wanted in sorted(names)}
     return tuple(detailed[name] for name in SECTIONS if name in detailed)

@@ -347,7 +347,7 @@ class TrialWorker:
 
 def started_by(python: str = "") -> Start:
     """Starts workers with an interpreter; "" for this one."""
-    return lambda settings, on_record, first: Driver.start(
+    return lambda settings, on_record, first: Driver(
         settings, None, on_record, first=first, python=python
     )
 

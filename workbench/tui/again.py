@@ -69,16 +69,12 @@ class Thing:
 
 @dataclass(frozen=True)
 class CompilePlan:
-    """A compile that may be started. `own` and `reviewed` make one."""
+    """A compile that may be started."""
 
     settings: Settings
     things: tuple[Thing, ...] = ()
-    """From the trace; none where the settings are the reader's own."""
-
-    @classmethod
-    def own(cls, settings: Settings) -> CompilePlan:
-        """Of settings from the reader's own command line or an earlier yes."""
-        return cls(settings)
+    """From the trace; none where the settings are of the reader's own command line, or of an
+    earlier yes."""
 
 
 def _cut(words: str) -> str:

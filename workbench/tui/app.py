@@ -161,7 +161,7 @@ class Workbench(App[None]):
         if self.drive is None:
             from workbench.worker.client import Driver
 
-            self.drive = Driver.start
+            self.drive = Driver
         return self.drive
 
     def give_up(self, why: str, code: int) -> None:
@@ -238,9 +238,9 @@ def run_live(
     """
     from workbench.worker.client import Driver
 
-    feed = LiveFeed(Driver.start, settings, trace, breakpoints)
+    feed = LiveFeed(Driver, settings, trace, breakpoints)
     ascii_only = ascii_only or _ascii_terminal()
-    return _run(Workbench(feed, None, predict, Driver.start, questions, ascii_only))
+    return _run(Workbench(feed, None, predict, Driver, questions, ascii_only))
 
 
 def _ascii_terminal() -> bool:

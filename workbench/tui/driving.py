@@ -94,7 +94,7 @@ class Driving(Controller):
         if waiting.compile_id:
             self.desk.navigator.compile(waiting.compile_id)
         if waiting.decision and self.belonged == "decision":
-            self._light(waiting)
+            self._light()
         elif waiting.location is not None and self.belonged != "fusion":
             self.view.select(refs.source(waiting.location.file, waiting.location.line))
             self.brings = self.view.ref
@@ -116,7 +116,7 @@ class Driving(Controller):
         view.site = sites[-1] if sites else view.site
         view.cause = max(0, len(view.summary.recompiles) - 1)
 
-    def _light(self, waiting: Waiting) -> None:
+    def _light(self) -> None:
         """Select the node that a decision is about."""
         asked = self.view.asked
         if asked is not None and asked.shown.origins:

@@ -34,7 +34,7 @@ _URGENT: tuple[type[Record], ...] = (Waiting, Refused, End, Start, WhatIf)
 Starts = Callable[
     [Settings, Path | None, Callable[[AnyRecord], None], Sequence[Breakpoint]], "Driver"
 ]
-"""`Driver.start`; it passes on records from the driver's thread."""
+"""`Driver`; it passes on records from the driver's thread."""
 
 
 class LiveFeed:

@@ -63,7 +63,7 @@ class RunningAgain(Controller):
     def _plan(self, wanted: Settings) -> CompilePlan:
         """Raises `RunRefused`."""
         if isinstance(self.desk.feed, LiveFeed):
-            return CompilePlan.own(wanted)
+            return CompilePlan(wanted)
         return reviewed(wanted, self.desk.recording, self.word)
 
     def _start(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from dataclasses import dataclass
 from typing import Literal
 
 from msgspec.structs import replace
@@ -24,18 +23,8 @@ from workbench.worker.blame import Blame, said_by_machine
 from workbench.worker.exits import RECORDS_CLOSED
 from workbench.worker.places import deepest, dumped_frames, source_line
 
-
-@dataclass(frozen=True)
-class Death:
-    """What a dead worker left."""
-
-    status: str
-    """Its wait status as the guardian wrote it; "" if the guardian is dead too."""
-    dump: str
-    """What faulthandler wrote."""
-    stopped: Literal["timeout", "interrupted"] | None
-    """Why the front end ended it, "" if it did not."""
-    seconds: float
+Stopped = Literal["timeout", "interrupted"]
+"""Why the front end ends a worker."""
 
 
 class Autopsy:
@@ -62,16 +51,22 @@ class Autopsy:
         elif isinstance(record, Output) and record.stream == "stderr":
             self._last_words = (self._last_words + record.text)[-_LAST_WORDS:]
 
-    def found(self, death: Death) -> tuple[list[Failure], End]:
-        """A failure with its place, unless one was recorded; and the end record."""
-        place = deepest(dumped_frames(death.dump), self._root)
-        code, number = _exit(death.status)
-        end = End(status="crashed", seconds=death.seconds, exit_code=code, reason=self._doing)
-        if death.stopped == "timeout":
+    def found(
+        self, status: str, dump: str, stopped: Stopped | None, seconds: float
+    ) -> tuple[list[Failure], End]:
+        """A failure with its place, unless one was recorded; and the end record.
+
+        `status`: the worker's wait status as the guardian wrote it, "" if the guardian is dead too.
+        `dump`: what faulthandler wrote. `stopped`: why the front end ended it, if it did.
+        """
+        place = deepest(dumped_frames(dump), self._root)
+        code, number = _exit(status)
+        end = End(status="crashed", seconds=seconds, exit_code=code, reason=self._doing)
+        if stopped == "timeout":
             limit = self._settings.timeout
             failure = self._failure("timeout", f"not done after {limit:g} s", place)
             return [failure], replace(end, status="timeout", exit_code=None)
-        if death.stopped == "interrupted":
+        if stopped == "interrupted":
             return [], replace(end, status="interrupted", exit_code=None)
         if number is not None:
             name = _signal_name(number)

@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 
-from compiler.capture.stopping import run_graph
 from compiler.control.hooks import Hook
 from compiler.trace.records import Engine, Settings
 
@@ -77,36 +76,15 @@ def compiled(
 ) -> Callable[..., Any]:
     """`model` under torch.compile with this engine and the options of the recording.
 
-    With an end at `capture` Dynamo's graphs run as they are. At `autograd` Inductor's own passes,
-    decompositions and partitioner run, and the graphs that it would lower run as they are. Later
-    ends are Inductor itself, stopped by a hook of that stage. Our own engine stops by itself.
+    With an end at `capture` Dynamo's graphs run as they are. Later ends are Inductor itself,
+    stopped by a hook of that stage. Our own engine stops by itself.
     """
     options: dict[str, Any] = {"fullgraph": settings.fullgraph, "dynamic": settings.dynamic}
     if settings.until == "capture":
         options["backend"] = "eager"
-    elif engine == "tcw":
-        options |= {"backend": "tcw", "mode": settings.mode or None}
-    elif settings.until == "autograd":
-        options["backend"] = _front_half(settings)
     else:
-        options["backend"] = "inductor"
-        options["mode"] = settings.mode or None
+        options |= {"backend": engine, "mode": settings.mode or None}
     return torch_compile(model, **options)  # type: ignore[no-any-return]
-
-
-def _front_half(settings: Settings) -> Backend:
-    from torch._functorch import config as functorch_config
-    from torch._inductor import list_mode_options
-    from torch._inductor.compile_fx import compile_fx
-
-    patches = list_mode_options(settings.mode, settings.dynamic) if settings.mode else {}
-
-    def backend(graph: Any, inputs: Sequence[Any]) -> Any:
-        # Caches hold generated code, and there is none.
-        with functorch_config.patch(enable_autograd_cache=False):
-            return compile_fx(graph, inputs, inner_compile=run_graph, config_patches=patches)
-
-    return backend
 
 
 def undo_compile(model: Callable[..., Any]) -> None:

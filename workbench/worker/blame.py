@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from compiler.control.describe import class_name, message_of
-from compiler.graphs.lines import outside_torch
-from workbench.worker.places import not_ours, ours, traceback_frames
+from compiler.graphs.lines import ours, outside_torch
+from workbench.worker.places import not_ours, traceback_frames
 
 Culprit = Literal["user", "torch", "tcw", "machine"]
 

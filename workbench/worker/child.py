@@ -16,20 +16,18 @@ import time
 import uuid
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 import msgspec
 
+from compiler.control.commands import AnyCommand
 from compiler.trace.reader import TraceDecoder
 from compiler.trace.records import End, Failure, Record, Start
-from workbench.worker.autopsy import Autopsy, Death
+from workbench.worker.autopsy import Autopsy, Stopped
 from workbench.worker.guardian import RECORDING, kill_marked, new_caches, remove_caches
 from workbench.worker.output import OutputStream
 from workbench.worker.pipes import Pipes
 from workbench.worker.protocol import DUMP_SIGNAL, Job
 from workbench.worker.trace_file import TraceFile
-
-Stopped = Literal["timeout", "interrupted"]
 
 _DUMP_SECONDS = 0.4
 """How long a worker that is stopped has to write where it is."""
@@ -109,10 +107,10 @@ class Child:
             self.close()
             raise
 
-    def send(self, line: bytes) -> None:
+    def send(self, command: AnyCommand) -> None:
         """Send the worker a command, from any thread; never blocks on a full pipe."""
         with self._outgoing_lock:
-            self._outgoing += line
+            self._outgoing += msgspec.json.encode(command) + b"\n"
         with contextlib.suppress(OSError):
             os.write(self._wake, b"\0")
 
@@ -133,14 +131,11 @@ class Child:
         if self.end is not None:
             return [], self.end
         self.trace.close_partial_line()
-        return self._autopsy.found(
-            Death(
-                status=self._status.decode("ascii", "replace"),
-                dump=self._faults.decode("utf-8", "replace"),
-                stopped=self.stopped,
-                seconds=self.trace.writer.now(),
-            )
+        status, dump = (
+            self._status.decode("ascii", "replace"),
+            self._faults.decode(errors="replace"),
         )
+        return self._autopsy.found(status, dump, self.stopped, self.trace.writer.now())
 
     def close(self) -> None:
         """Remove all that is left of it."""

@@ -33,8 +33,6 @@ from workbench.worker.trace_file import OnRecord, TraceFile
 _STOP_SECONDS = 3.0
 """How long a stopping worker has to write its end."""
 
-_encode = msgspec.json.Encoder().encode
-
 
 def record(
     settings: Settings,
@@ -116,8 +114,8 @@ def _ended(file: TraceFile, end: End) -> End:
 class Driver:
     """A recording that a person drives, on a thread of its own.
 
-    `Driver.start(…)` starts the worker, which loads the file and waits (`Waiting`, kind `start`).
-    `send` sends it a command from any thread without waiting. `on_record` is called in the driver's
+    Its worker loads the file and waits (`Waiting`, kind `start`). `send` sends it a command from
+    any thread without waiting. `on_record` is called in the driver's
     thread with every record; the `End` comes last, and only after `stop`.
 
     A worker that ends (a script that is over) or dies leaves a `Waiting` of kind `end`. A `Rerun`
@@ -127,13 +125,16 @@ class Driver:
     def __init__(
         self,
         settings: Settings,
-        *,
         trace: Path | None,
         on_record: OnRecord,
         breakpoints: Sequence[Breakpoint] = (),
         first: Rerun | None = None,
         python: str = "",
     ) -> None:
+        """Start the recording. `trace` is overwritten; None writes nothing to disk. `first`: how
+        run 1 begins, if it is not to wait before its first step. `python`: the worker's
+        interpreter, with its own torch; "" for this one. Raises OSError if the trace file cannot be
+        created."""
         self.end: End | None = None
         """How it ended, once it has."""
         self.error: BaseException | None = None
@@ -156,32 +157,7 @@ class Driver:
         self._stage: Stage = "load"
         self._ended = threading.Event()
         self._closing = threading.RLock()
-        self._thread = threading.Thread(target=self._drive, name="tcw driver", daemon=True)
-
-    @classmethod
-    def start(
-        cls,
-        settings: Settings,
-        trace: Path | None,
-        on_record: OnRecord,
-        breakpoints: Sequence[Breakpoint] = (),
-        first: Rerun | None = None,
-        python: str = "",
-    ) -> Driver:
-        """Start the recording. `trace` is overwritten; None writes nothing to disk. `first`: how
-        run 1 begins, if it is not to wait before its first step. `python`: the worker's
-        interpreter, with its own torch; "" for this one. Raises OSError if the trace file cannot be
-        created."""
-        driver = cls(
-            settings,
-            trace=trace,
-            on_record=on_record,
-            breakpoints=breakpoints,
-            first=first,
-            python=python,
-        )
-        driver._thread.start()
-        return driver
+        threading.Thread(target=self._drive, name="tcw driver", daemon=True).start()
 
     def send(self, command: AnyCommand) -> None:
         """Send the worker a command, from any thread; never waits."""
@@ -197,7 +173,7 @@ class Driver:
             if self._child is None:
                 self._idle.put(command)
             else:
-                self._child.send(_encode(command) + b"\n")
+                self._child.send(command)
 
     def note(self, note: Note) -> None:
         """Write a reader's note to the trace; `on_record` gets it in the calling thread. Does
@@ -214,7 +190,7 @@ class Driver:
             self._stopping.set()
             self._idle.put(Stop())
             if self._child is not None:
-                self._child.send(_encode(Stop()) + b"\n")
+                self._child.send(Stop())
 
     def join(self, timeout: float | None = None) -> bool:
         """Wait for the end of the recording and its processes; False at the timeout."""
@@ -260,9 +236,9 @@ class Driver:
         try:
             with self._lock:
                 self._child = child
-                child.send(_encode(self._breakpoints) + b"\n")
+                child.send(self._breakpoints)
                 if self._stopping.is_set():
-                    child.send(_encode(Stop()) + b"\n")
+                    child.send(Stop())
             if not child.wait():
                 # told to stop: give it a moment to do so by itself
                 child.stop = None

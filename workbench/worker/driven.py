@@ -31,9 +31,8 @@ from compiler.trace.writer import TraceWriter
 from workbench.worker import isolation, measuring_hooks
 from workbench.worker.backends import alone, torch_compile, undo_compile
 from workbench.worker.edited import edited_texts, read_as, shown_as
-from workbench.worker.engine_calls import Ended
 from workbench.worker.environment import environment
-from workbench.worker.failures import failure_of
+from workbench.worker.failures import Ended, failure_of
 from workbench.worker.forget import beside_what_is_compiled, caches_folder, forget_compiled
 from workbench.worker.inputs import mark_dynamic, named_arguments, parameters
 from workbench.worker.load import Loaded, form_of

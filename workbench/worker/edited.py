@@ -20,8 +20,8 @@ from types import CodeType, ModuleType
 
 from compiler.control.user_error import UserError
 from compiler.edits import EditError, by_file, edited, read_edit
+from compiler.graphs.lines import users_own
 from compiler.trace.records import Location, Settings
-from workbench.worker.places import users_own
 
 _texts: dict[str, str] = {}
 """Absolute path -> edited text, of the current run."""

@@ -9,26 +9,14 @@ from compiler.measure.calls.inputs import InputSet, described_arguments
 from compiler.measure.calls.runs import CompiledModel, Model, original_of, prepare
 from compiler.measure.precision.reference import Reference
 from compiler.measure.rounds.instructions import counter
-from compiler.trace.records import CallEnd, CallStart, Engine, Progress, Status
+from compiler.trace.records import CallEnd, CallStart, Engine, Progress
 from workbench.worker.backends import compiled, is_compiled, undo_compile
 from workbench.worker.blame import of_call
-from workbench.worker.failures import doing_of, failure_of
+from workbench.worker.failures import Ended, doing_of, ended_by, failure_of
 from workbench.worker.inputs import mark_dynamic, named_arguments, parameters
 from workbench.worker.notes import WorkerRecorder
 from workbench.worker.ourselves import measuring, unrecorded
 from workbench.worker.processes import children_cpu_seconds
-
-Ended = tuple[Status, int | None]
-"""Status and exit code for the end record."""
-
-
-def ended_by(error: BaseException) -> Ended:
-    """Status of a recording that this exception ended; the exit code is Python's."""
-    if not isinstance(error, SystemExit):
-        return "failed", None
-    if error.code is None:
-        return "exited", 0
-    return "exited", error.code & 0xFF if isinstance(error.code, int) else 1
 
 
 class EngineCalls:

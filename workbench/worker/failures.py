@@ -11,14 +11,27 @@ from types import ModuleType
 from compiler.control.describe import class_name, message_of
 from compiler.control.recorder import Recorder
 from compiler.control.user_error import UserError
-from compiler.graphs.lines import outside_torch
-from compiler.trace.records import Failure, Location
+from compiler.graphs.lines import from_summary, ours, outside_torch
+from compiler.trace.records import Failure, Location, Status
 from workbench.worker.blame import Blame, cause, chain, machine_fault
-from workbench.worker.places import deepest, from_summaries, ours, source_line, traceback_frames
+from workbench.worker.places import deepest, source_line, traceback_frames
 
 TORCH_FRAMES = 3
 """Frames inside torch that a traceback keeps: the deepest ones."""
 _TRACEBACK_LIMIT = 200_000
+
+
+Ended = tuple[Status, int | None]
+"""Status and exit code for the end record."""
+
+
+def ended_by(error: BaseException) -> Ended:
+    """Status of a recording that this exception ended; the exit code is Python's."""
+    if not isinstance(error, SystemExit):
+        return "failed", None
+    if error.code is None:
+        return "exited", 0
+    return "exited", error.code & 0xFF if isinstance(error.code, int) else 1
 
 
 def failure_of(
@@ -86,7 +99,7 @@ def place_of(error: BaseException, root: str) -> Location | None:
     for found in causes:
         stack = getattr(found, "real_stack", None)
         if stack:
-            place = deepest(from_summaries(stack), root)
+            place = deepest([from_summary(frame) for frame in stack], root)
             if place is not None:
                 return place
     for found in causes:

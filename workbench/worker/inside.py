@@ -18,7 +18,8 @@ from compiler.measure.compiled.collected import RecordedModel, collecting
 from compiler.measure.precision.verify_call import verify_call
 from compiler.measure.probes.kernel_nests import kernel_nests
 from workbench.worker.backends import compiled
-from workbench.worker.engine_calls import Ended, EngineCalls
+from workbench.worker.engine_calls import EngineCalls
+from workbench.worker.failures import Ended
 from workbench.worker.notes import WorkerRecorder
 from workbench.worker.ourselves import measuring
 

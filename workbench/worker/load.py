@@ -97,13 +97,7 @@ def _evaluate(expression: str, names: dict[str, Any]) -> Any:
     name, and builtins such as `exec` must not become a model with a text as its input."""
     name = unicodedata.normalize("NFKC", expression.strip())
     if name.isidentifier() and name not in names:
-        near = difflib.get_close_matches(name, list(names), 1)
-        raise UserError(
-            f"--model {expression!r}: the file does not define that name",
-            type="NameError",
-            hint=f"did you mean {near[0]}?" if near else _what_is_there(names),
-            doing="reading --model",
-        )
+        raise _not_defined(expression, name, names, "the file does not define that name")
     try:
         tree = ast.parse(expression.strip(), "<--model>", "eval")
     except SyntaxError as error:
@@ -113,13 +107,17 @@ def _evaluate(expression: str, names: dict[str, Any]) -> Any:
     try:
         return eval(compile(tree, "<--model>", "eval", dont_inherit=True), names)
     except NameError as error:
-        near = difflib.get_close_matches(error.name or "", list(names), 1)
-        raise UserError(
-            f"--model {expression!r}: {error}",
-            type="NameError",
-            hint=f"did you mean {near[0]}?" if near else _what_is_there(names),
-            doing="reading --model",
-        ) from error
+        raise _not_defined(expression, error.name or "", names, str(error)) from error
+
+
+def _not_defined(expression: str, name: str, names: dict[str, Any], why: str) -> UserError:
+    near = difflib.get_close_matches(name, list(names), 1)
+    return UserError(
+        f"--model {expression!r}: {why}",
+        type="NameError",
+        hint=f"did you mean {near[0]}?" if near else _what_is_there(names),
+        doing="reading --model",
+    )
 
 
 def _check_model(model: object, code: UserCode, settings: Settings) -> None:

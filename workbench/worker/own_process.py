@@ -24,9 +24,8 @@ from compiler.trace.bounded import Bound, size_of
 from compiler.trace.records import End, Settings, Status
 from compiler.trace.writer import TraceWriter
 from tcw_start import SAMPLE_VARIABLE
-from workbench.worker.engine_calls import ended_by
 from workbench.worker.environment import environment
-from workbench.worker.failures import failure_of
+from workbench.worker.failures import ended_by, failure_of
 from workbench.worker.notes import WorkerRecorder
 from workbench.worker.patched import counting_calls
 from workbench.worker.start import start_of

@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 import itertools
-import os
 import re
-import traceback
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 
-from compiler.graphs.lines import from_summary, outside_torch
+from compiler.graphs.lines import ours, outside_torch, users_own
 from compiler.trace.records import Location
 
-_INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
 _TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:torch|triton)[/\\]")
 """The front end never imports torch, so it cannot ask torch for its folder."""
-_OURS = tuple(
-    os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), name)
-    for name in ("compiler" + os.sep, "viewers" + os.sep, "workbench" + os.sep, "tcw.py")
-)
-
-
-def users_own(file: str, root: str) -> bool:
-    """Whether `file` lies in the user's folder and belongs neither to an installed package nor to
-    tcw."""
-    if not root or not file.startswith(os.path.join(root, "")):
-        return False
-    inside = os.sep + file[len(os.path.join(root, "")) :]
-    return not _INSTALLED.search(inside) and not ours(file) and outside_torch(file)
-
-
-def ours(file: str) -> bool:
-    """Whether `file` is tcw's own."""
-    return file.startswith(_OURS)
 
 
 def not_ours(file: str) -> bool:
@@ -69,10 +48,6 @@ def traceback_frames(trace: TracebackType | None) -> list[Location]:
         )
         trace = trace.tb_next
     return frames
-
-
-def from_summaries(summaries: Iterable[traceback.FrameSummary]) -> list[Location]:
-    return [from_summary(frame) for frame in summaries]
 
 
 def source_line(location: Location | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import faulthandler
 import os
 import sys
-from dataclasses import dataclass
 from typing import NoReturn
 
 import msgspec
@@ -13,12 +12,12 @@ import msgspec
 from compiler.control.commands import Rerun
 from compiler.control.live import Live
 from compiler.control.user_error import UserError
-from compiler.trace.records import End, Failure, Progress, Run, Settings, Status, Warned
+from compiler.trace.records import End, Failure, Progress, Run, Settings, Warned
 from compiler.trace.writer import TraceWriter
 from workbench.worker.blame import of_recording
 from workbench.worker.edited import edited_texts, read_as
 from workbench.worker.exits import RECORDS_CLOSED, flush_output, leave, watch_os_exit
-from workbench.worker.failures import failure_of
+from workbench.worker.failures import Ended, failure_of
 from workbench.worker.notes import WorkerRecorder
 from workbench.worker.pipes import Pipes
 from workbench.worker.protocol import DUMP_SIGNAL, Job
@@ -26,15 +25,6 @@ from workbench.worker.specification import CallSpecification, SpecificationError
 from workbench.worker.start import start_of
 from workbench.worker.streams import RecordStream
 from workbench.worker.user_code import read_user_code
-
-
-@dataclass
-class RecordingOutcome:
-    """How the recording went, for the end record."""
-
-    status: Status = "ok"
-    exit_code: int | None = None
-    reason: str = ""
 
 
 def record(pipes: Pipes) -> NoReturn:
@@ -56,20 +46,20 @@ def record(pipes: Pipes) -> NoReturn:
     start = start_of(settings, job.started)
     root = os.path.dirname(os.path.abspath(settings.file))
     recorder = WorkerRecorder(writer, settings, user_root=root)
-    resting: list[RecordingOutcome] = []
+    resting: list[Ended] = []
 
-    def end(outcome: RecordingOutcome) -> NoReturn:
+    def end(outcome: Ended) -> NoReturn:
         """Write the end record and end this process, from any thread."""
         flush_output()
         writer.hold()
         # It goes to the front end alone, which appends it when all output is in the trace.
         TraceWriter(stream.stream, started=job.started).emit(
             End(
-                status=outcome.status,
+                status=outcome[0],
                 seconds=round(writer.now(), 6),
                 calls=recorder.calls,
-                exit_code=outcome.exit_code,
-                reason="; ".join(filter(None, (outcome.reason, stream.lost))),
+                exit_code=outcome[1],
+                reason=stream.lost,
             )
         )
         leave(RECORDS_CLOSED if stream.pipe_lost else 0)
@@ -82,7 +72,7 @@ def record(pipes: Pipes) -> NoReturn:
             recorder,
             pipes.commands,
             unread=unread,
-            stop=lambda: end(resting[0] if resting else RecordingOutcome("interrupted")),
+            stop=lambda: end(resting[0] if resting else ("interrupted", None)),
             gone=lambda: leave(1),
         )
         live.listen()
@@ -97,7 +87,7 @@ def record(pipes: Pipes) -> NoReturn:
         blame = of_recording(error)
         doing = "importing torch" if blame.culprit == "torch" else "recording"
         recorder.emit(failure_of(error, doing, recorder, blame=blame))
-        outcome = RecordingOutcome("failed")
+        outcome = "failed", None
     unwatch()
     end(outcome)
 
@@ -111,9 +101,7 @@ def run_record(number: int, settings: Settings, rerun: Rerun | None) -> Run:
     )
 
 
-def _perform(
-    recorder: WorkerRecorder, job: Job, live: Live | None, resting: list[RecordingOutcome]
-) -> RecordingOutcome:
+def _perform(recorder: WorkerRecorder, job: Job, live: Live | None, resting: list[Ended]) -> Ended:
     settings = recorder.settings
     recorder.emit(Progress(stage="load", activity=f"reading {os.path.basename(settings.file)}"))
     try:
@@ -124,7 +112,7 @@ def _perform(
         if error.location is not None:
             recorder.source(error.location.file)
         recorder.emit(failure_of(error, "reading the file", recorder))
-        return RecordingOutcome("failed")
+        return "failed", None
     read_as(recorder.texts, settings, recorder.user_root)
     recorder.source(code.file)
     recorder.emit(Progress(stage="load", activity="importing torch"))
@@ -142,17 +130,17 @@ def _perform(
                 hint=f"install torch in the environment of {sys.executable}",
             )
         )
-        return RecordingOutcome("failed")
+        return "failed", None
     if live is None:
-        return RecordingOutcome(*session.run(recorder, code, calls))
+        return session.run(recorder, code, calls)
     from workbench.worker.driven import Driven
 
-    def rests(ended: tuple[Status, int | None] | None) -> None:
+    def rests(ended: Ended | None) -> None:
         """Tell the front end that a run is over and the person may leave (or that the next one
         begins)."""
-        resting[:] = [] if ended is None else [RecordingOutcome(*ended)]
+        resting[:] = [] if ended is None else [ended]
 
-    return RecordingOutcome(*Driven(recorder, code, calls, live, job, rests).runs())
+    return Driven(recorder, code, calls, live, job, rests).runs()
 
 
 def specified(settings: Settings) -> list[CallSpecification]:

@@ -20,9 +20,9 @@ from compiler.measure.rounds.engines import time_engines
 from compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
 from workbench.worker import isolation, patched
 from workbench.worker.backends import register
-from workbench.worker.engine_calls import Ended, EngineCalls, ended_by
+from workbench.worker.engine_calls import EngineCalls
 from workbench.worker.environment import environment
-from workbench.worker.failures import failure_of
+from workbench.worker.failures import Ended, ended_by, failure_of
 from workbench.worker.forget import beside_what_is_compiled
 from workbench.worker.inputs import check_arguments, parameters, with_tensors
 from workbench.worker.load import Loaded, form_of, load_model, run_script

@@ -12,11 +12,11 @@ from typing import Any
 
 from compiler.control.torch_settings import SettingError, TorchSetting, read_setting
 from compiler.control.user_error import UserError
-from workbench.worker.places import users_own
+from compiler.graphs.lines import users_own
 
 
 @contextmanager
-def applied(lines: Sequence[str], names: Mapping[str, Any], root: str = "") -> Iterator[None]:
+def applied(lines: Sequence[str], names: Mapping[str, Any], root: str) -> Iterator[None]:
     """Apply these lines as settings, and undo them at the end.
 
     `names`: what the user's file binds. A function for a setting that is a set is looked up there,

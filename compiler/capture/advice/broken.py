@@ -84,7 +84,7 @@ def parse(lines: tuple[str, ...]) -> ast.stmt | None:
     block = [lines[0][indent:]]
     whole: ast.stmt | None = None
     for line in (*lines[1:], None):
-        parsed = _parse(block)
+        parsed = only_statement("\n".join(block))
         whole = parsed or whole
         if line is None:
             break
@@ -100,9 +100,10 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
-def _parse(block: list[str]) -> ast.stmt | None:
+def only_statement(source: str) -> ast.stmt | None:
+    """The statement that is all of this text; None for any other text."""
     try:
-        body = ast.parse("\n".join(block)).body
+        body = ast.parse(source).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
     return body[0] if len(body) == 1 else None

@@ -42,8 +42,7 @@ def unit(
 
         if comments is not None or chooser is not None:
             return emitted()
-        function = repeated.code(form_of(nest, dtypes, shared), emitted)
-        return replace(function, nests=(nest.name,))
+        return repeated.code(form_of(nest, dtypes, shared), emitted)
 
     nests = [step for step in program.steps if isinstance(step, Nest)]
     return assemble([(nest, function_of(nest)) for nest in nests], vocabulary)

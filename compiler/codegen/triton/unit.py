@@ -154,7 +154,6 @@ def unit(
             sizes=symbols,
             workspace_bytes=kernels.workspace.bytes,
             lines=tuple(lines),
-            nests=tuple(nest.name for nest in group),
             shown=shown,
             launches=names,
             key=body,

@@ -11,7 +11,7 @@ from typing import Literal
 from compiler.decision import Decision
 from compiler.engine.records.compiled import GraphState
 from compiler.fusion.fuse import Fusion
-from compiler.fusion.pairs import Pair, Round
+from compiler.fusion.pairs import Pair
 from compiler.loops.graph import Call, Reduce, Scan
 from compiler.loops.nest import Nest
 from compiler.trace.byte_counts import bytes_text
@@ -49,14 +49,14 @@ class FusionRecords:
             score_text=_score_text(pair.decision),
         )
 
-    def round(self, number: int, round: Round, fused: list[Pair]) -> None:
-        before, self._left = self._left, round.groups
+    def round(self, number: int, groups: int, fused: list[Pair]) -> None:
+        before, self._left = self._left, groups
         self._emit(
             lambda: FusionRound(
                 graph=self._compiled.id,
                 round=number,
                 nodes_before=before,
-                nodes_after=round.groups,
+                nodes_after=groups,
                 fused=tuple(_fused(self._compiled, pair) for pair in fused),
             )
         )

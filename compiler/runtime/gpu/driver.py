@@ -9,12 +9,12 @@ import contextlib
 import ctypes
 from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import torch
 
-from compiler.control.hooks import lacking
+from compiler.control.hooks import Missing, lacking
+from compiler.runtime.addresses import functions, torch_library
 
 LIBRARY = "libcuda.so.1"
 STREAM = "aoti_torch_get_current_cuda_stream"
@@ -56,7 +56,8 @@ def driver() -> ctypes.CDLL:
         raise DriverError(f"no NVIDIA driver: {error}") from error
 
 
-def _call(name: str, *arguments: Any) -> None:
+def call_driver(name: str, *arguments: Any) -> None:
+    """Call a function of the driver. Raises `DriverError`."""
     code = getattr(driver(), name)(*arguments)
     if code:
         text = ctypes.c_char_p()
@@ -70,14 +71,14 @@ class Module:
 
     def __init__(self, code: bytes) -> None:
         self.handle = ctypes.c_void_p()
-        _call("cuModuleLoadData", ctypes.byref(self.handle), code)
+        call_driver("cuModuleLoadData", ctypes.byref(self.handle), code)
 
     def function(self, name: str, shared: int) -> int:
         """The handle of a kernel, which may use this many bytes of shared memory."""
         found = ctypes.c_void_p()
-        _call("cuModuleGetFunction", ctypes.byref(found), self.handle, name.encode())
+        call_driver("cuModuleGetFunction", ctypes.byref(found), self.handle, name.encode())
         if shared > MOST_SHARED:
-            _call("cuFuncSetAttribute", found, MAX_DYNAMIC_SHARED, shared)
+            call_driver("cuFuncSetAttribute", found, MAX_DYNAMIC_SHARED, shared)
         return found.value or 0
 
 
@@ -86,13 +87,13 @@ def in_context(context: int) -> Iterator[None]:
     """Inside, a context is current: torch gives a thread its own only when that thread first needs
     it, and autograd compiles a backward on a thread of its own."""
     before = ctypes.c_void_p()
-    _call("cuCtxGetCurrent", ctypes.byref(before))
-    _call("cuCtxSetCurrent", ctypes.c_void_p(context))
+    call_driver("cuCtxGetCurrent", ctypes.byref(before))
+    call_driver("cuCtxSetCurrent", ctypes.c_void_p(context))
     try:
         yield
     finally:
         if before.value:
-            _call("cuCtxSetCurrent", before)
+            call_driver("cuCtxSetCurrent", before)
 
 
 @cache
@@ -102,22 +103,22 @@ def device_calls(device: int) -> tuple[int, ...]:
     Raises `Missing`, `DriverError`.
     """
     torch.cuda.init()
-    path = Path(torch.__file__).parent / "lib" / "libtorch_cuda.so"
     try:
-        torch_cuda = ctypes.CDLL(str(path))
-        stream = ctypes.cast(getattr(torch_cuda, STREAM), ctypes.c_void_p).value
-    except (OSError, AttributeError) as error:
+        torch_cuda = torch_library("libtorch_cuda.so")
+        (stream,) = functions(torch_cuda, [STREAM])
+    except OSError as error:
         raise lacking(f"no {STREAM} ({error})") from None
     with torch.cuda.device(device):
         torch.cuda.current_stream(device).synchronize()  # creates the context
         context = ctypes.c_void_p()
-        _call("cuCtxGetCurrent", ctypes.byref(context))
+        call_driver("cuCtxGetCurrent", ctypes.byref(context))
     names = ("cuLaunchKernel", "cuLaunchKernelEx", "cuCtxGetCurrent", "cuCtxSetCurrent")
-    found = [ctypes.cast(getattr(driver(), name), ctypes.c_void_p).value for name in names]
-    functions = [getattr(torch_cuda, name, None) for name in (NEW, EMPTY)]
-    direct = [ctypes.cast(one, ctypes.c_void_p).value for one in functions if one is not None]
-    found += direct if len(direct) == len(functions) else [None, None]
-    return tuple(value or 0 for value in (stream, *found, context.value))
+    found = functions(driver(), names, "the NVIDIA driver")
+    try:
+        direct = functions(torch_cuda, (NEW, EMPTY))
+    except Missing:
+        direct = (0, 0)
+    return (stream, *found, *direct, context.value or 0)
 
 
 def load_kernels(

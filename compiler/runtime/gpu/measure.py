@@ -25,7 +25,14 @@ from compiler.loops.graph import Input, Result
 from compiler.loops.program import Program
 from compiler.loops.sizes import Size, evaluate, product, symbol
 from compiler.runtime.gpu.binaries import binaries, code_of, in_threads, triton_version
-from compiler.runtime.gpu.driver import DriverError, device_calls, driver, in_context, load_kernels
+from compiler.runtime.gpu.driver import (
+    DriverError,
+    call_driver,
+    device_calls,
+    driver,
+    in_context,
+    load_kernels,
+)
 from compiler.runtime.gpu.stages import NoTriton
 from compiler.runtime.store import FileStore, digest
 
@@ -125,32 +132,26 @@ class Timing:
         times = []
         for _ in range(ROUNDS + 1):
             _zero(flush, FLUSH)
-            _call("cuEventRecord", start, None)
+            call_driver("cuEventRecord", start, None)
             grid = (programs, 1, 1, code.threads, 1, 1, code.shared)
-            _call("cuLaunchKernel", ctypes.c_void_p(code.function), *grid, None, table, None)
-            _call("cuEventRecord", end, None)
-            _call("cuEventSynchronize", end)
+            call_driver("cuLaunchKernel", ctypes.c_void_p(code.function), *grid, None, table, None)
+            call_driver("cuEventRecord", end, None)
+            call_driver("cuEventSynchronize", end)
             took = ctypes.c_float()
-            _call("cuEventElapsedTime", ctypes.byref(took), start, end)
+            call_driver("cuEventElapsedTime", ctypes.byref(took), start, end)
             times.append(took.value * 1e3)
         return round(median(times[1:]), 2)
 
 
-def _call(name: str, *arguments: Any) -> None:
-    code = getattr(driver(), name)(*arguments)
-    if code:
-        raise DriverError(f"{name}: {code}")
-
-
 def _zero(address: int, size: int) -> None:
-    _call("cuMemsetD8_v2", ctypes.c_uint64(address), 0, ctypes.c_size_t(size))
+    call_driver("cuMemsetD8_v2", ctypes.c_uint64(address), 0, ctypes.c_size_t(size))
 
 
 @contextlib.contextmanager
 def _events() -> Iterator[list[ctypes.c_void_p]]:
     made = [ctypes.c_void_p(), ctypes.c_void_p()]
     for event in made:
-        _call("cuEventCreate", ctypes.byref(event), 0)
+        call_driver("cuEventCreate", ctypes.byref(event), 0)
     try:
         yield made
     finally:

@@ -9,7 +9,7 @@ this one lacks by a further one at its end.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -151,8 +151,7 @@ class LogDecoder:
         if not self._entries or (self._process is not None and not self._began):
             return records
         self._graphs.finish()
-        for guards in self._frames.guarded.values():
-            self._emit(guards)  # their compile did not end
+        self._emit_all(self._frames.guarded.values())  # their compile did not end
         self._begin()
         self._sources()
         self._emit(NotInLog(kinds=self._missing()))
@@ -165,8 +164,8 @@ class LogDecoder:
         return [*records, *self._taken()]
 
     def _mine(self, entry: LogEntry) -> bool:
-        """Whether an entry is read: one of the process, or from before, one of the process that
-        began the log, its parent."""
+        """Whether to read an entry: it is of the decoded process or, before that process begins,
+        of its parent, which began the log."""
         if self._process is None and entry.kind == "dynamo_start":
             self._process = entry.pid
         if not self._began and self._process == entry.pid:
@@ -311,7 +310,7 @@ class LogDecoder:
             self._emit_all(unexplained_break(record, self._frames.starts, self._files))
         self._emit(record)
 
-    def _emit_all(self, records: Iterator[Record]) -> None:
+    def _emit_all(self, records: Iterable[Record]) -> None:
         for record in records:
             self._emit(record)
 
@@ -382,13 +381,11 @@ class LogDecoder:
             self._files.add(metrics.file)
         self._graphs.write_kernels(metrics.compile_id)
         self._learn(metrics)
-        for phase in self._phases.summed(metrics.compile_id, metrics.start, metrics.nested):
-            self._emit(phase)
+        self._emit_all(self._phases.summed(metrics.compile_id, metrics.start, metrics.nested))
         skip = cudagraphs.skip_of(metrics, self._files)
         if skip is not None:
             self._emit(skip)
-        for record in self._frames.end(metrics, self._files):
-            self._emit(record)
+        self._emit_all(self._frames.end(metrics, self._files))
 
     def _learn(self, metrics: frames.Metrics) -> None:
         self._python = self._python or metrics.words("python_version")

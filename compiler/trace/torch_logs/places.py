@@ -1,4 +1,4 @@
-"""Places in source, from what a log has of them: interned file names, stacks, short paths."""
+"""Places in the source, from what a log tells: interned file names, stacks, short paths."""
 
 from __future__ import annotations
 

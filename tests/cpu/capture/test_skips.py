@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.capture.skips import users_own
+from compiler.graphs.lines import users_own
 from compiler.trace.records import FrameSkipped
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import compiled

@@ -68,7 +68,7 @@ class Person:
         self.trace = trace
         self.records: list[AnyRecord] = []
         self._came: queue.SimpleQueue[AnyRecord] = queue.SimpleQueue()
-        self.driver = Driver.start(settings, trace, self._take, breakpoints)
+        self.driver = Driver(settings, trace, self._take, breakpoints)
 
     def _take(self, record: AnyRecord) -> None:
         self.records.append(record)

@@ -384,7 +384,7 @@ def test_a_first_run_that_does_not_wait(file: Path) -> None:
     settings = Settings(file=str(file), engine="tcw", until="capture")
     found: queue.SimpleQueue[AnyRecord] = queue.SimpleQueue()
     first = Rerun(settings=settings, because="dynamic on")
-    driver = Driver.start(settings, None, found.put, first=first)
+    driver = Driver(settings, None, found.put, first=first)
     kinds: list[str] = []
     runs: list[Run] = []
     while "end" not in kinds:

@@ -63,7 +63,7 @@ from workbench.worker.client import Driver
 def see(one):
     if isinstance(one, Waiting):
         threading.Thread(target=lambda: driver.send(Go(mode="continue"))).start()
-driver = Driver.start(Settings(file=sys.argv[1], until="capture"), Path(sys.argv[2]), see)
+driver = Driver(Settings(file=sys.argv[1], until="capture"), Path(sys.argv[2]), see)
 driver.join()
 """
 

@@ -9,7 +9,7 @@ import pytest
 from compiler.control.decisions import FUSE, Gate, Ruling
 from compiler.decision import Decision, Detail
 from compiler.fusion.fuse import fuse
-from compiler.fusion.pairs import Pair, Round
+from compiler.fusion.pairs import Pair
 from compiler.fusion.weights import CPU, GPU, Machine
 from compiler.loops.nest import Nest
 from compiler.loops.printer import nest_text
@@ -28,7 +28,7 @@ class Told:
 
     def __init__(self) -> None:
         self.pairs: list[Pair] = []
-        self.rounds: list[Round] = []
+        self.rounds: list[int] = []
 
     def tested(self, pair: Pair) -> FusionPair:
         self.pairs.append(pair)
@@ -36,8 +36,8 @@ class Told:
             graph="g", first=pair.first, second=pair.second, round=pair.round, phase="commit"
         )
 
-    def round(self, number: int, round: Round, fused: list[Pair]) -> None:
-        self.rounds.append(round)
+    def round(self, number: int, groups: int, fused: list[Pair]) -> None:
+        self.rounds.append(groups)
         assert number == len(self.rounds)
         told = [pair.id for pair in self.pairs if pair.fused and pair.round == number]
         assert not self.pairs or [pair.id for pair in fused] == told

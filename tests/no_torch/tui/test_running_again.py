@@ -120,7 +120,7 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class Again:
-    """Stands in for `Driver.start`: a run 1 that goes on by itself."""
+    """Stands in for `Driver`: a run 1 that goes on by itself."""
 
     def __init__(self) -> None:
         self.first: Rerun | None = None

@@ -141,7 +141,7 @@ def test_a_compile_says_that_it_needs_torch(run: Run, tmp_path: Path) -> None:
         from workbench.worker.client import Driver
 
         async def main():
-            feed = LiveFeed(Driver.start, Settings(file=sys.argv[1]), None)
+            feed = LiveFeed(Driver, Settings(file=sys.argv[1]), None)
             app = Workbench(feed, "dark")
             async with app.run_test(size=(120, 40)) as pilot:
                 await shows(app, pilot, "install torch in the environment of")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from compiler.trace.records import Location
 from workbench.worker import places
-from workbench.worker.autopsy import Autopsy, Death
+from workbench.worker.autopsy import Autopsy, Stopped
 
 DUMP = """Fatal Python error: Segmentation fault
 
@@ -65,7 +65,7 @@ def test_deaths() -> None:
     from compiler.trace.records import End, Failure, Output, Progress, Settings, Start
 
     def told(
-        status: str, stopped: str | None = None, *, failed: bool = False, said: str = ""
+        status: str, stopped: Stopped | None = None, *, failed: bool = False, said: str = ""
     ) -> list[object]:
         autopsy = Autopsy(Settings(file="/home/me/model.py", timeout=5.0))
         autopsy.see(
@@ -83,8 +83,7 @@ def test_deaths() -> None:
         if failed:
             autopsy.see(Failure(doing="", type="", message=""))
         autopsy.see(Output(stream="stderr", text=said))
-        death = Death(status=status, dump=DUMP, stopped=stopped, seconds=1.0)  # type: ignore[arg-type]
-        failures, end = autopsy.found(death)
+        failures, end = autopsy.found(status, DUMP, stopped, 1.0)
         return [*failures, end]
 
     failure, end = told("11")

@@ -94,7 +94,6 @@ def emit(
             for part, call, start in zip(function.parts, function.calls, starts, strict=True)
         ),
         loops=tuple(place + 1 for place in whole.loops),
-        nests=(nest.name,),
         key="\n".join(function.keys),
     )
 

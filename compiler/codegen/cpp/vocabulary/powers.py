@@ -53,7 +53,7 @@ def _core(lanes: Lanes) -> None:
     )
 
 
-def _in_float64(lanes: Lanes, register: str) -> str:
+def _in_float64(lanes: Lanes) -> str:
     """The text of |x|^y in float64 and back, as whole vectors or by halves."""
     if 8 * lanes.count <= lanes.isa.vector_bytes:
         _core(lanes)
@@ -82,7 +82,7 @@ def body(lanes: Lanes, register: str) -> str:
     trunc = arithmetic.of_floats(lanes, "trunc", "float32")
     i32, none = lanes.type("int32"), f"{register}{{}}"
     return (
-        f"{register} m = {absolute}, r = {_in_float64(lanes, register)};\n"
+        f"{register} m = {absolute}, r = {_in_float64(lanes)};\n"
         f"  {i32} whole = {trunc.format('y')} == y;\n"
         f"  {i32} odd = whole & ({trunc.format('y * 0.5f')} * 2.0f != y);\n"
         f"  r = ((m == 0.0f) | (m == {infinity})) ? "
