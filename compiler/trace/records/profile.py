@@ -354,7 +354,7 @@ class Trial(Record):
     noise: Noise = 0.0
     kept: bool = False
     equal: bool | None = None
-    """Whether outputs are equal within `assert_close`'s defaults."""
+    """`WhatIf.within`."""
     reason: str = ""
     """Why it was not kept, or not measured."""
     command: str = ""
