@@ -81,4 +81,6 @@ def overlapping(
         if inside is not None:
             seen = where(inside, seen, number(0, seen.dtype))
         summed.append(seen)
+    if not summed:
+        return number(0, compute_dtype(memory.dtype))
     return reduce(operator.add, summed)

@@ -52,8 +52,8 @@ class Sizes:
         self._passed: dict[Any, Any] = {}
         self._shown: dict[Any, str] = {}
         self._solved: dict[Any, str] = {}
-        self._signed: set[Any] = set()
-        """Symbols of torch that may be negative."""
+        self._env: Any = None
+        """Torch's `ShapeEnv` of the symbols."""
         self._lengths = lengths
 
     def shape(self, sizes: Any) -> Shape:
@@ -76,10 +76,10 @@ class Sizes:
         expression = node.expr
         if expression in self._known or not expression.free_symbols:
             return name
+        self._env = node.shape_env
         natural = _is_natural(node) or expression in self._lengths()
         if isinstance(expression, sympy.Symbol):
             name = str(expression.name)
-            self._signed |= set() if natural else {expression}
         else:
             self._passed[expression] = sympy.Symbol(name, integer=True)
         self._hint(name, node)
@@ -95,6 +95,7 @@ class Sizes:
         symbol, or determines one: the gradient of windows has 9*s0 columns."""
         node = size.node
         expression = node.expr
+        self._env = node.shape_env
         if isinstance(expression, sympy.Symbol):
             if expression not in self._known:
                 self._shown.setdefault(expression, where)
@@ -152,9 +153,15 @@ class Sizes:
                     whole = multiply(whole, self.translate(expression.base))
                 return whole
         text = self._text(expression)
-        if self._signed.isdisjoint(expression.free_symbols):
-            return self._computed(text)
-        return self._difference(f"({text})")
+        return self._computed(text) if self._natural(expression) else self._difference(f"({text})")
+
+    def _natural(self, expression: Any) -> bool:
+        """Whether an expression is never negative: `(s0 - 3)//2` is for small sizes."""
+        if expression in self._lengths():
+            return True
+        return self._env is not None and _is_natural(
+            self._env.create_symintnode(expression, hint=None).node
+        )
 
     def named(self, expression: Any) -> Size:
         """The symbol of any expression, floats included, for calls that need a Python number."""

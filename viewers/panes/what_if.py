@@ -135,8 +135,9 @@ def _second(
 
 
 def _doubt(record: WhatIf) -> Role:
-    """Rounding is not a fault: only what assert_close refuses, or what has no error, is marked."""
-    refused = record.within is False or (record.equal is False and record.max_error is None)
+    """Rounding is not a fault: only results that are wrong, or that have no error, are marked."""
+    no_error = record.equal is False and record.max_error is None and not record.note
+    refused = record.within is False or no_error
     return "warn" if refused else "dim"
 
 

@@ -20,7 +20,7 @@ from viewers.command_line import command_line
 from viewers.recording import Recording
 from viewers.summary.breaks import BreakSite, Crossings, ordered_advice
 from viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
-from viewers.summary.numerics import off_float64
+from viewers.summary.numerics import rejected_words
 from viewers.summary.on_stack import on_stack
 from viewers.summary.place import Place, place_of
 from viewers.summary.recompiles import RecompileCause
@@ -33,9 +33,6 @@ GLYPHS: dict[FindingKind, str] = {
     "numerics": "✗", "fallback": "✗", "recompile": "↻", "break": "✗", "slower": "✗",
     "cudagraph": "✗",
 }  # fmt: skip
-
-
-_TOLERANCES = "outside the default tolerances of torch.testing.assert_close"
 
 
 @dataclass(frozen=True)
@@ -231,7 +228,7 @@ def _numerics(recording: Recording) -> list[Finding]:
             cost="results",
             title=f"compiled results differ from eager{where}: {how}",
             place=None,
-            notes=(numerics.note or "; ".join(filter(None, (_TOLERANCES, off_float64(numerics)))),),
+            notes=(numerics.note or rejected_words(numerics),),
             source=numerics,
         )
     ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Numerics
+from compiler.trace.records import Numerics, WhatIf
 from viewers.words import NOT_MEASURED, error_text
+
+_TOLERANCES = "outside the default tolerances of torch.testing.assert_close"
 
 
 def numerics_words(numerics: Numerics) -> str:
@@ -13,13 +15,23 @@ def numerics_words(numerics: Numerics) -> str:
     if numerics.max_abs is None:
         return f"error {NOT_MEASURED}" + (f": {numerics.note}" if numerics.note else "")
     if numerics.random or (numerics.within is None and numerics.note):
-        return numerics.note.partition(";")[0]
+        return not_comparable(numerics)
     words = f"max error {error_text(numerics.max_abs)}"
     off = off_float64(numerics)
     return f"{words} ({off})" if off and numerics.within else words
 
 
-def off_float64(numerics: Numerics) -> str:
+def not_comparable(found: Numerics | WhatIf) -> str:
+    """`random: not comparable (dropout at model.py:12)`."""
+    return found.note.partition(";")[0]
+
+
+def rejected_words(found: Numerics | WhatIf) -> str:
+    """Why results are wrong: `outside the default tolerances of …; off float64 by …`."""
+    return "; ".join(filter(None, (_TOLERANCES, off_float64(found))))
+
+
+def off_float64(numerics: Numerics | WhatIf) -> str:
     """`off float64 by 0.016, eager by 0.031`; "" if the calls were not made in float64."""
     if numerics.compiled_off is None or numerics.eager_off is None:
         return ""

@@ -36,6 +36,7 @@ from compiler.trace.records import (
 )
 from viewers.command_line import command_line
 from viewers.recording import Recording
+from viewers.summary.numerics import not_comparable, rejected_words
 from viewers.summary.profile import profiles_of
 from viewers.summary.profile.causes.cause import Suggestion
 from viewers.summary.profile.tried import TOGETHER, best_of_groups
@@ -90,7 +91,8 @@ def trials(
     combines them (`TOGETHER`); if that is kept, its command has the options of all of them.
 
     A change is kept if it is faster beyond the noise, or compiles less and is not slower, with
-    outputs that `assert_close` accepts. `see` receives all records, for progress. Ctrl-C ends it.
+    results that are not wrong (`WhatIf.within`). `see` receives all records, for progress. Ctrl-C
+    ends it.
     """
     engine = "inductor" if settings.engine == "both" else settings.engine
     given = structs.replace(settings, engine=engine)
@@ -230,8 +232,10 @@ def _against(found: WhatIf, fewer: bool, refused: str, least: float | None) -> s
     """Why a change is not kept; "" if it is."""
     if refused:
         return f"the override is refused: {refused}"
+    if found.within is None:
+        return not_comparable(found) or "its results cannot be compared with the base's"
     if not found.within:
-        return "its outputs differ from the base's by more than assert_close's defaults allow"
+        return f"its results differ from the base's: {rejected_words(found)}"
     if found.difference > found.noise:
         return "slower"
     if found.difference < -found.noise:

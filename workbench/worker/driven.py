@@ -234,6 +234,7 @@ class Driven:
             sets=session.loaded.sets,
             records=tuple(recorder.run or ()),
             kept=dict(recorder.kept),
+            random_operations=tuple(recorder.random_operations),
             status=ended[0],
             compile_again=lambda: self._compile_again(settings, pristine),
         )

@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any
 
 from msgspec import structs
+from torch._dynamo.utils import counters
 
 from compiler.measure.account.optimizer import step_records_of
 from compiler.measure.account.profile import profile, speed_of
 from compiler.measure.account.records import IdCounts
 from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import Model, RandomState, prepare
+from compiler.measure.calls.runs import Model, RandomState, prepare, prepared
 from compiler.measure.compiled.collected import RecordedModel, collecting
 from compiler.measure.precision.verify_call import verify_call
 from compiler.measure.probes.kernel_nests import kernel_nests
@@ -22,6 +23,10 @@ from workbench.worker.engine_calls import EngineCalls
 from workbench.worker.failures import Ended
 from workbench.worker.notes import WorkerRecorder
 from workbench.worker.ourselves import measuring
+
+_SETTLING = 4
+"""The maximum number of calls until one compiles nothing: fewer than torch's limit of recompiles,
+at which every model stops."""
 
 
 class Inside:
@@ -54,12 +59,21 @@ class Inside:
         recorder.run, before = kept, len(kept)
         with collecting() as collected:
             ended = one.all()
+            unsettled = 0
+            if ended[0] == "ok" and one.reference is not None:
+                unsettled = self._settle(one.compiled, one.reference.twin.model)
         if not driven:
             recorder.run = None
         if ended[0] != "ok" or one.reference is None:
             return ended
         apart = RecordedModel(
-            one.engine, one.compiled, one.seconds, one.reference.twin, collected, kept[before:]
+            one.engine,
+            one.compiled,
+            one.seconds,
+            one.reference.twin,
+            collected,
+            kept[before:],
+            unsettled,
         )
         inputs = self.sets[settings.profiled_call - 1]
         if settings.profile:
@@ -67,6 +81,30 @@ class Inside:
         if settings.verify:
             verify_call(self.host, apart, inputs)
         return ended
+
+    def _settle(self, model: Model, eager: Model) -> int:
+        """Make the measured call again until it compiles nothing, and as often in eager. A model
+        that fills a cache in its first call compiles another graph for the next, and that graph is
+        the one to measure. Returns the graphs that the last of these calls compiled."""
+        settings, state = self.recorder.settings, RandomState.now()
+        inputs = self.sets[settings.profiled_call - 1]
+        ours = self.host.with_hooks(prepared(model, inputs, settings.grad), records=True)
+        theirs = self.host.with_hooks(prepared(eager, inputs, settings.grad), records=False)
+        again = 0
+        try:
+            with self.host.unrecorded():
+                for _ in range(_SETTLING):
+                    before = counters["stats"]["unique_graphs"]
+                    ours()()
+                    again = counters["stats"]["unique_graphs"] - before
+                    theirs()()
+                    if not again:
+                        break
+        except BaseException:  # the measurement makes the same call, and reports what it raises
+            return again
+        finally:
+            state.restore()
+        return again
 
     def _profiled(self, apart: RecordedModel, inputs: InputSet) -> None:
         """Measure one call step by step."""

@@ -147,7 +147,7 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
             laps=rounds.laps,
             contended=rounds.team.contended,
             guards=one.collected.guards,
-            compiled_again=counters["stats"]["unique_graphs"] - before,
+            compiled_again=one.unsettled + counters["stats"]["unique_graphs"] - before,
             unmeasured=_unmeasured(
                 eager.probe.differs, (lost, compiled.missing), one.collected.guards.missing
             ),

@@ -45,3 +45,5 @@ class RecordedModel(CompiledModel):
     collected: Collected
     records: Sequence[Record]
     """Of this engine's recording."""
+    unsettled: int = 0
+    """Graphs compiled by the last of the calls that were made so that it compiles no more."""

@@ -15,7 +15,7 @@ from compiler.measure.calls.runs import Generator, Model, PreparedRun, RandomSta
 from compiler.measure.host import Host
 from compiler.measure.precision.by_float64 import Distance, distance, in_float64
 from compiler.measure.precision.numerics import Leaves, OutputComparison
-from compiler.trace.records import Engine, RandomOperation, Warned
+from compiler.trace.records import Engine, Numerics, RandomOperation, Warned
 
 _WHY = (
     "torch.compile draws different random numbers from eager: "
@@ -145,8 +145,8 @@ class Reference:
         except Exception:  # code for other dtypes: nothing is known
             return None
 
-    def finish(self) -> None:
-        """Record the verdict."""
+    def verdict(self) -> Numerics:
+        """On all calls that were compared."""
         found = self._comparison.record()
         known = [one for one in self._distances if one is not None]
         if known:
@@ -169,7 +169,7 @@ class Reference:
             found = structs.replace(found, within=None, note=note, random=drawn)
         elif self._unsteady:
             found = structs.replace(found, within=None, note=_UNSTEADY)
-        self.host.emit(found)
+        return found
 
 
 def random_note(drawn: Sequence[RandomOperation], drawer: str = "") -> str:

@@ -16,9 +16,17 @@ from typing import Any, Literal
 
 import torch
 
+from compiler.control.recorder import Recorder
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.leaves import leaves
-from compiler.measure.calls.runs import Model, Prepare, RandomState, prepare, prepared
+from compiler.measure.calls.runs import (
+    Model,
+    Prepare,
+    RandomState,
+    original_of,
+    prepare,
+    prepared,
+)
 from compiler.measure.compiled.alone import CompiledGraph, NotAlone, Replay, captured
 from compiler.measure.compiled.engine_graphs import engine_graphs
 from compiler.measure.compiled.inductor_graphs import inductor_graphs
@@ -27,6 +35,7 @@ from compiler.measure.compiled.shadows import TooMuchMemory
 from compiler.measure.compiled.whole import compared, equal_outputs, whole
 from compiler.measure.host import Host, reason_of
 from compiler.measure.precision.numerics import OutputComparison
+from compiler.measure.precision.reference import Reference
 from compiler.measure.probes.naming import BACKWARD, root_graph
 from compiler.measure.rounds.noise import difference, mean_round, timed
 from compiler.measure.rounds.rounds import RoundsPlan
@@ -35,8 +44,9 @@ from compiler.measure.what_if.finished_run import FinishedRun
 from compiler.runtime.libraries import without_comments
 from compiler.trace import matching
 from compiler.trace.matching import Match
-from compiler.trace.records import Kernel, SchedulerNode, WhatIf
+from compiler.trace.records import Engine, Kernel, SchedulerNode, WhatIf
 from compiler.trace.records.session import GradMode
+from compiler.trace.writer import TraceWriter
 
 Scope = Literal["kernel", "graph", "call"]
 
@@ -290,8 +300,9 @@ def _calls(one: _Comparison) -> None:
         for first, second in sets
     ]
     with one.host.unrecorded():
-        equal, error, within = _results(models, sets, modes)
-        about: dict[str, Any] = {"equal": equal, "max_error": error, "within": within}
+        about = _results(models, sets, modes)
+        if not about["within"]:
+            about |= _against_eager(one, models, sets)
         record = one.timed("call", versions, SECONDS / 2, **about)
     one.host.emit(record)
 
@@ -300,7 +311,7 @@ def _results(
     models: Sequence[Model],
     sets: Sequence[tuple[InputSet, InputSet]],
     modes: tuple[GradMode, GradMode],
-) -> tuple[bool | None, float | None, bool]:
+) -> dict[str, Any]:
     """Over all calls: whether both runs return the same bits, the largest difference, and whether
     `assert_close` accepts it. The first two are None if the results cannot be compared."""
     comparison = OutputComparison()
@@ -318,4 +329,26 @@ def _results(
         same, error = compared(*([value for _, value in one] for one in values))
         equal = None if same is None or equal is None else equal and same
         worst = max(filter(None, (worst, error)), default=None)
-    return equal, worst if equal is not None else None, comparison.within
+    error = worst if equal is not None else None
+    return {"equal": equal, "max_error": error, "within": comparison.within}
+
+
+def _against_eager(
+    one: _Comparison, models: Sequence[Model], sets: Sequence[tuple[InputSet, InputSet]]
+) -> dict[str, Any]:
+    """Whether the run's results, which are not the base's, are as right as those of the base's
+    model in eager, like those of any recording; nothing if eager fails."""
+    run = one.run
+    quiet = Recorder(TraceWriter(), run.settings, random_operations=[*run.random_operations])
+    engine: Engine = "tcw" if run.settings.engine == "tcw" else "inductor"
+    try:
+        reference = Reference(original_of(models[0]), replace(one.host, recorder=quiet), engine)
+        for call, (inputs, own) in enumerate(sets, 1):
+            reference.remember()
+            made = prepare(models[1], own, run.settings.grad)
+            reference.compare(call, inputs, made, made())
+    except Exception:
+        return {}
+    found = reference.verdict()
+    names = ("within", "compiled_off", "eager_off", "note")
+    return {name: getattr(found, name) for name in names}

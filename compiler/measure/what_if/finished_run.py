@@ -8,7 +8,7 @@ from typing import Any
 
 from compiler.measure.calls.inputs import InputSet
 from compiler.measure.calls.runs import Model
-from compiler.trace.records import Engine, Record, Settings
+from compiler.trace.records import Engine, RandomOperation, Record, Settings
 
 
 @dataclass
@@ -26,6 +26,8 @@ class FinishedRun:
     """The records of the run that a comparison needs, in order."""
     kept: dict[str, Any] = field(default_factory=dict)
     """`Recorder.kept` of the run: what stages stored there for timing, by graph id."""
+    random_operations: tuple[RandomOperation, ...] = ()
+    """What its graphs draw."""
     status: str = "ok"
     """Its outcome, as in `End.status`; only an `ok` run can be timed as a whole."""
     compile_again: Callable[[], dict[Engine, Model]] | None = None

@@ -128,6 +128,12 @@ class WhatIf(Record):
     """Whether the outputs of both are bitwise equal; None if not compared."""
     max_error: Error | None = None
     within: bool | None = None
-    """For whole calls: whether `torch.testing.assert_close` accepts them with its defaults."""
+    """For whole calls: whether `torch.testing.assert_close` accepts them with its defaults against
+    the base's, or else `Numerics.within` against eager."""
+    compiled_off: Error | None = None
+    """If `assert_close` rejects them: see `Numerics.compiled_off`."""
+    eager_off: Error | None = None
+    note: str = ""
+    """If `assert_close` rejects them: `Numerics.note`."""
     reason: str = ""
     """Why it could not be measured, if `before` is None."""

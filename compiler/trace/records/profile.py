@@ -216,7 +216,7 @@ class CallProfile(Record):
     calls' time. Each thread was then kept on its own processor."""
     clock: Literal["host", "device"] = "host"
     compiled_again: Count = 0
-    """Graphs compiled during timing: if any, the times mean nothing."""
+    """Graphs compiled during timing, or by the call before it: if any, the times mean nothing."""
     eager_peak_bytes: Bytes | None = None
     """Peak of what one call allocates."""
     compiled_peak_bytes: Bytes | None = None
@@ -354,7 +354,7 @@ class Trial(Record):
     noise: Noise = 0.0
     kept: bool = False
     equal: bool | None = None
-    """Whether outputs are equal within `assert_close`'s defaults."""
+    """`WhatIf.within`."""
     reason: str = ""
     """Why it was not kept, or not measured."""
     command: str = ""

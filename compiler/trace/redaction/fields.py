@@ -149,7 +149,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Refused": _fields("rule", id=W, choice=W, reason=W),
     "Note": _fields(on=W, text=D),
     "CallTimes": _fields(reason=W),
-    "WhatIf": _fields("graph base_kernels run_kernels", reason=W),
+    "WhatIf": _fields("graph base_kernels run_kernels", reason=W, note=W),
     "AccountLine": _fields(name=K, what=W),
     "CallProfile": _fields("device", what=W, unmeasured=W),
     "Moment": _fields("of"),

@@ -10,7 +10,9 @@ from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
 from compiler.engine.backend import backend
+from tests.cpu.engine import random_sizes
 from tests.cpu.engine.random_programs import Step, run
+from tests.cpu.engine.random_sizes import SizeStep
 
 
 def inputs(shape: list[int], seed: int, device: str = "cpu") -> list[torch.Tensor]:
@@ -58,9 +60,20 @@ def forward(
         close(compiled(program, *given), program, given, bound)
 
 
-def backward(program: list[Step], shape: list[int], seed: int, *, device: str = "cpu") -> None:
-    """Gradients equal eager's."""
+def backward(
+    program: list[Step], shape: list[int], seed: int, *, device: str = "cpu", dynamic: bool = False
+) -> None:
+    """Gradients equal eager's; if `dynamic`, with symbolic sizes and for two of each."""
     torch._dynamo.reset()
+    compiled: Any = torch.compile(run, backend=backend, fullgraph=True, dynamic=dynamic)
+    for grown in (0, 2) if dynamic else (0,):
+        grown_shape = [size + grown if size > 1 else 1 for size in shape]
+        _gradients(compiled, program, grown_shape, seed, device)
+
+
+def _gradients(
+    compiled: Any, program: list[Step], shape: list[int], seed: int, device: str
+) -> None:
     given = [tensor.requires_grad_() for tensor in inputs(shape, seed, device)]
     if not any(answer.requires_grad for answer in run(program, *given)):
         return
@@ -71,7 +84,6 @@ def backward(program: list[Step], shape: list[int], seed: int, *, device: str = 
         return [g for g in found if g is not None]
 
     wanted = gradients(run)
-    compiled: Any = torch.compile(run, backend=backend, fullgraph=True, dynamic=False)
     for one, other in zip(gradients(compiled), wanted, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-3 * float(other.abs().max() + 1))
 
@@ -86,3 +98,28 @@ def dynamic_shapes(
         given = inputs([size + grown if size > 1 else 1 for size in shape], seed, device)
         with torch.no_grad():
             close(compiled(program, *given), program, given, bound)
+
+
+def sizes(program: list[SizeStep], rows: list[int], *, trained: bool) -> None:
+    """Outputs, and in training the gradient, equal eager's for each of these sizes, the largest
+    first: where the sizes of a program are legal in eager."""
+    torch._dynamo.reset()
+    compiled: Any = torch.compile(random_sizes.run, backend=backend, dynamic=True)
+
+    def results(function: Any, n: int) -> list[torch.Tensor]:
+        x = torch.linspace(-1, 2, n, requires_grad=trained)
+        found = function(program, x)
+        total = sum(one.float().square().sum() for one in found if one.requires_grad)
+        if isinstance(total, torch.Tensor):
+            (gradient,) = torch.autograd.grad(total, x, allow_unused=True)
+            found += [] if gradient is None else [gradient]
+        return [one.detach() for one in found]
+
+    for n in sorted(rows, reverse=True):
+        try:
+            wanted = results(random_sizes.run, n)
+        except (RuntimeError, IndexError, ValueError):
+            continue
+        for one, other in zip(results(compiled, n), wanted, strict=True):
+            largest = float(other.abs().max()) if other.numel() else 0.0
+            torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4 * (1 + largest))

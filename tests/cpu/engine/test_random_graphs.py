@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from compiler.engine.backend import backend
 from tests.cpu.engine import random_checks as checks
+from tests.cpu.engine import random_sizes
 from tests.cpu.engine.random_programs import PROGRAMS, SHAPES, Step, run
+from tests.cpu.engine.random_sizes import SizeStep
 
 EXAMPLES = int(os.environ.get("TCW_RANDOM_GRAPHS", "4"))
 """The number of programs of each kind; CONTRIBUTING.md has the command for a long run."""
@@ -37,6 +39,20 @@ def strict(monkeypatch: pytest.MonkeyPatch) -> None:
 @given(program=PROGRAMS, shape=SHAPES, seed=st.integers(0, 9))
 def test_forward(program: list[Step], shape: list[int], seed: int) -> None:
     checks.forward(program, shape, seed)
+
+
+@RANDOM
+@given(program=PROGRAMS, shape=SHAPES, seed=st.integers(0, 9))
+def test_dynamic_backward(program: list[Step], shape: list[int], seed: int) -> None:
+    checks.backward(program, shape, seed, dynamic=True)
+
+
+@RANDOM
+@given(program=random_sizes.PROGRAMS, rows=random_sizes.SIZES, trained=st.booleans())
+def test_sizes_that_are_expressions(
+    program: list[SizeStep], rows: list[int], trained: bool
+) -> None:
+    checks.sizes(program, rows, trained=trained)
 
 
 CONSTANT = [

@@ -75,3 +75,8 @@ def test_the_gradient_of_windows_sums_their_elements(dim: int, size: int, step: 
             tensor = tensor.requires_grad_()
             lowered(lambda x: x.unfold(dim, size, step) * 2, tensor, **close)
             lowered(lambda x: x.unfold(dim, size, step).sum(-1), tensor, **close)
+
+
+def test_the_gradient_of_windows_of_no_elements_is_zero() -> None:
+    x = grid(torch.float32, 9).requires_grad_()
+    lowered(lambda x: x.unfold(0, 0, 2) * 2, x)

@@ -87,6 +87,28 @@ example_inputs = (torch.randn(64, 64),)
 SLOW_LINE = SLOW[: SLOW.index("0.0011")].count("\n") + 1
 
 
+CACHES = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.past = None, []
+
+    def forward(self, x):
+        if self.table is None:
+            self.table = torch.arange(64.0).cos()
+        if len(self.past) < 2:
+            self.past.append(x.sin())
+        return torch.softmax(torch.cat(self.past).sum(0) * x * self.table, -1)
+
+
+model = Model()
+example_inputs = (torch.randn(64, 64),)
+"""
+
+
 def profiled(folder: Path, text: str, **settings: object) -> Recorded:
     settings = {"engine": "tcw", "rounds": 5, "grad": "no-grad", **settings}
     return recorded(folder, text, profile=True, until="run", **settings)
@@ -177,6 +199,18 @@ def test_the_recording_has_its_speed_and_the_machine_its_ceilings(training: Reco
     assert speed.compile_seconds > 0
     (ceilings,) = training.all(Ceilings)
     assert not ceilings.kept
+
+
+def test_caches_that_fill_are_full_when_a_call_is_measured(tmp_path: Path) -> None:
+    found = profiled(tmp_path, CACHES)
+    check(found)
+    (head,) = found.all(CallProfile)
+    assert not head.unmeasured
+    assert {one.graph for one in found.all(CompiledStep)} == {"0/2/inference"}
+    operations = {one.operation for one in found.all(EagerOperation)}
+    assert "aten.cat.default" in operations
+    assert "aten.sin.default" not in operations
+    assert any(one.steps and one.operations for one in found.all(Region))
 
 
 @pytest.mark.long

@@ -54,6 +54,7 @@ class Worker:
     failing: str = ""
     dying: str = ""
     wrong: str = ""
+    random: str = ""
     refusing: str = ""
     commands: list[Any] = field(default_factory=list)
     stopped: int = 0
@@ -100,7 +101,10 @@ class Worker:
                     after=Timed(median=1.0 + cost, spread=0.01, runs=20),
                     difference=cost,
                     noise=0.01,
-                    within=key != self.wrong,
+                    within=None if key == self.random else key != self.wrong,
+                    note="random: not comparable (dropout at model.py:3); torch.compile draws …"
+                    if key == self.random
+                    else "",
                 )
             )
             self.give(Waiting(number=2, kind="end", why="the run is over", stage="run"))
@@ -190,6 +194,12 @@ def test_other_outputs_and_noise_are_not_kept() -> None:
     assert "assert_close" in first.reason
     assert first.equal is False
     assert second.reason == "within the noise"
+
+
+def test_results_that_cannot_be_compared_are_not_kept() -> None:
+    (found,) = _tried(Worker({"mode": -0.5}, random="mode"), [MODE])
+    assert (found.kept, found.equal) == (False, None)
+    assert found.reason == "random: not comparable (dropout at model.py:3)"
 
 
 def test_fewer_compiles_help_where_a_call_is_no_slower() -> None:

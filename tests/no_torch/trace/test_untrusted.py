@@ -42,7 +42,7 @@ DOOR = Path(__file__).parents[3] / "tcw.py"
 UNBOUNDED = {
     "DynamicSize.value", "DynamicSize.lower", "DynamicSize.upper", "WhatIf.max_error",
     "OutputError.max_abs", "OutputError.max_rel", "Numerics.max_abs", "Numerics.max_rel",
-    "Numerics.compiled_off", "Numerics.eager_off",
+    "Numerics.compiled_off", "Numerics.eager_off", "WhatIf.compiled_off", "WhatIf.eager_off",
     "OutputPrecision.error", "OutputPrecision.eager_error", "OutputPrecision.bound",
     "OutputPrecision.lean", "OutputPrecision.lean_bound",
 }  # fmt: skip

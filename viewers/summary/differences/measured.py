@@ -9,6 +9,7 @@ from typing import Literal
 from compiler.trace.records import Timed, WhatIf
 from viewers.kit.figures import TimeUnit, readable_unit
 from viewers.summary.differences.kernel_changes import KernelChange
+from viewers.summary.numerics import not_comparable, off_float64
 from viewers.words import error_text, percent
 
 MeasuredOutcome = Literal["faster", "slower", "in noise", "not measured"]
@@ -54,9 +55,13 @@ class MeasuredDifference:
             return "equal to the base, bit for bit"
         if record.equal is None:
             return "not compared"
+        if record.within is None and record.note:
+            return not_comparable(record)
         if record.max_error is None:
             return "differs from the base"
-        return f"max error {error_text(record.max_error)} against the base"
+        words = f"max error {error_text(record.max_error)} against the base"
+        off = off_float64(record)
+        return f"{words} ({off})" if off else words
 
     @property
     def both(self) -> tuple[Timed, Timed]:

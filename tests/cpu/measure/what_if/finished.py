@@ -84,5 +84,6 @@ def finished(
         settings=chosen,
         sets=inputs,
         records=kept,
+        random_operations=tuple(recorder.random_operations),
         compile_again=lambda: compile_and_call(Recorder(TraceWriter(), chosen)),
     )

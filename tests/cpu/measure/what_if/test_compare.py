@@ -36,6 +36,11 @@ class Chain(torch.nn.Module):
         return (x * 2).relu() + 1
 
 
+class WrongChain(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return (x * 2.01).relu() + 1
+
+
 class InPlace(torch.nn.Module):
     """Reads what it overwrites: run again on the same memory, it would return something else."""
 
@@ -183,6 +188,49 @@ def test_runs_that_are_alike() -> None:
     assert pair.difference().nothing
     (call,) = pair.timed("call")
     assert call.equal
+
+
+class Rounded(torch.nn.Module):
+    """In 16 bits, code that stores the sum rounds it, by a large part of the result."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.sigmoid() + 4 - 4
+
+
+class Dropped(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.dropout(x, 0.5) * 2
+
+
+def test_rounding_is_judged_by_float64() -> None:
+    """Compiled code rounds what it keeps in registers less often: `assert_close` rejects that."""
+    x = torch.rand(16, 64, dtype=torch.bfloat16)
+    stored = {"tcw/0/0/inference/lowering/add": "aten"}
+    pair = Pair(Rounded(), [(x,)], {"overrides": {}}, engine="tcw", overrides=stored)
+    (call,) = pair.timed("call")
+    assert call.equal is False
+    assert call.within
+    assert call.compiled_off is not None
+    assert call.eager_off is not None
+    assert call.compiled_off < call.eager_off
+
+
+def test_a_wrong_result_is_further_from_float64() -> None:
+    x = torch.rand(16, 64)
+    pair = Pair(Chain(), [(x,)], {}, engine="tcw")
+    pair.run = finished(pair.trace, 3, WrongChain(), [(x,)], engine="tcw")
+    (call,) = pair.timed("call")
+    assert call.within is False
+    assert call.compiled_off is not None
+    assert call.eager_off is not None
+    assert call.compiled_off > 1e3 * call.eager_off
+
+
+def test_other_random_numbers_cannot_be_compared() -> None:
+    x = torch.randn(16, 64)
+    (call,) = Pair(Dropped(), [(x,)], {"engine": "inductor"}, engine="tcw").timed("call")
+    assert call.within is None
+    assert call.note.startswith("random: not comparable (")
 
 
 def test_an_operation_that_became_a_call() -> None:

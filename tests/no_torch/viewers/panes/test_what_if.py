@@ -99,3 +99,17 @@ def test_rounding_is_no_fault(error: float | None, within: bool | None, role: st
     rows = what_if.verdict(view_of(records), 160).rows
     (span,) = (span for row in rows for span in row.body if span[0].endswith("the base"))
     assert span[1] == role
+
+
+def test_what_float64_and_random_numbers_say() -> None:
+    differs = structs.replace(whatif(), equal=False, max_error=0.25, within=True)
+    off = structs.replace(differs, compiled_off=0.125, eager_off=0.25)
+    drawn = structs.replace(differs, within=None, note="random: not comparable (dropout); why")
+    for one, said in (
+        (off, "output  max error 0.25 against the base (off float64 by 0.12, eager by 0.25)"),
+        (drawn, "output  random: not comparable (dropout)"),
+    ):
+        records = [one if isinstance(old, WhatIf) else old for old in two_runs()]
+        (row,) = (r for r in what_if.verdict(view_of(records), 160).rows if "output" in r.text)
+        assert said in row.text
+        assert all(role != "warn" for _, role in row.body)
