@@ -50,6 +50,7 @@ from compiler.trace.records import (
     Start,
     Text,
     TextHash,
+    Waiting,
     WhatIf,
 )
 from compiler.trace.records.session import FactKind
@@ -256,11 +257,11 @@ class Recording:
     @property
     def script(self) -> bool:
         """Whether the file calls torch.compile itself: the settings' engine, mode and gradients
-        are not those of its graphs."""
+        are not those of its graphs. False for a driven compile, which shows what `,` changes."""
         settings = self.settings
         if settings is None or settings.program or self.lacking or self.speed is not None:
             return False
-        return bool(self.all(FrameStart)) and not self.all(CallStart)
+        return bool(self.all(FrameStart)) and not (self.all(CallStart) or self.all(Waiting))
 
     def text(self, key: TextHash) -> str:
         """The text with this hash; "" if the trace lost it."""
