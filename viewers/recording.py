@@ -20,6 +20,7 @@ from compiler.trace.losses import Losses
 from compiler.trace.reader import read_trace
 from compiler.trace.records import (
     AnyRecord,
+    CallStart,
     Ceilings,
     Decided,
     End,
@@ -49,6 +50,7 @@ from compiler.trace.records import (
     Start,
     Text,
     TextHash,
+    Waiting,
     WhatIf,
 )
 from compiler.trace.records.session import FactKind
@@ -251,6 +253,15 @@ class Recording:
     def lacking(self) -> tuple[FactKind, ...]:
         """All such kinds; () for a trace of ours, and some for every log."""
         return tuple(kind for record in self.all(NotInLog) for kind in record.kinds)
+
+    @property
+    def script(self) -> bool:
+        """Whether the file calls torch.compile itself: the settings' engine, mode and gradients
+        are not those of its graphs. False for a driven compile, which shows what `,` changes."""
+        settings = self.settings
+        if settings is None or settings.program or self.lacking or self.speed is not None:
+            return False
+        return bool(self.all(FrameStart)) and not (self.all(CallStart) or self.all(Waiting))
 
     def text(self, key: TextHash) -> str:
         """The text with this hash; "" if the trace lost it."""

@@ -318,6 +318,10 @@ _MODULE_ATTRIBUTE = re.compile(
 )
 
 
+_OF_MODULE = re.compile(r"^L\['self'\]\.(?!(.*\.)?__dict__$)")
+"""What a module keeps, which no caller passes; not its attributes themselves."""
+
+
 _LEARNING_RATE = re.compile(r"^L\['self'\]\.param_groups\[\d+\]\['lr'\]$")
 """The learning rate of a `torch.optim.Optimizer`."""
 
@@ -353,6 +357,11 @@ def _keys_of_dict(changed: ChangedValue, settings: Settings) -> Advised:
     what = f"Give {changed.subject} the same keys"
     if changed.passed == "**":
         what = "Pass the same keyword arguments"
+    elif _OF_MODULE.match(changed.source):
+        return (
+            f"Fill {changed.subject} before the first compiled call, in __init__ or by a call in "
+            "eager: each set of its keys is compiled separately"
+        )
     return f"{what}, in the same order, in every call: each set of them is compiled separately"
 
 

@@ -44,7 +44,7 @@ def item(number: int, one: Item, names: FileNames, more: Sequence[str] = ()) -> 
         rows = [shown, " " * first + "^" * (last - first)] if carets else [shown]  # type: ignore[operator]
         body += fenced(rows, "python")
     for advice in one.fixes[:1]:
-        body += _fix(advice)
+        body += fix_rows(advice)
     body += more
     return [start + body[0], *(" " * len(start) + row if row else "" for row in body[1:]), ""]
 
@@ -55,7 +55,7 @@ def item_title(one: Item, names: FileNames) -> str:
     return f"**{escaped(one.cost)}**: {escaped(one.title)}{where}"
 
 
-def _fix(advice: Advice) -> list[str]:
+def fix_rows(advice: Advice) -> list[str]:
     by = "Fix" if advice.by == "tcw" else "torch says"
     rows = [row for row in advice.code.splitlines() if row.strip()]
     if not rows:

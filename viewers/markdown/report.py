@@ -15,7 +15,7 @@ from viewers.kit.lines import TextLine
 from viewers.kit.spans import words_of
 from viewers.losses import losses_sentences
 from viewers.markdown import MARKER
-from viewers.markdown.items import item, item_title
+from viewers.markdown.items import fix_rows, item, item_title
 from viewers.markdown.text import Comment, code, escaped, fenced
 from viewers.places import FileNames
 from viewers.recording import Recording
@@ -99,7 +99,8 @@ def _head(comment: Comment, parts: Parts) -> None:
 
 def _findings(comment: Comment, findings: Sequence[Finding], names: FileNames) -> None:
     for number, finding in enumerate(findings[:WHOLE], 1):
-        comment.add(item(number, finding, names), finding.title)
+        also = [row for advice in finding.also for row in fix_rows(advice)]
+        comment.add(item(number, finding, names, also), finding.title)
     rest = findings[WHOLE:]
     if rest:
         comment.fold(

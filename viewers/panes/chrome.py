@@ -47,7 +47,8 @@ def header(
         engines = list(view.derived.of_engines)
         of = f" {engines.index(view.engine) + 1}/{len(engines)}" if view.engine in engines else ""
         on = chosen.arch or ("cuda" if view.summary.gpu else chosen.device)
-        words = [chosen.grad, chosen.engine + of, chosen.mode, on]
+        own = "program" if chosen.program else "script" if view.summary.script else ""
+        words = [own, on] if own else [chosen.grad, chosen.engine + of, chosen.mode, on]
         settings = [("  ", "dim"), text(" · ".join(word for word in words if word), "dim")]
     ending: list[Span] = [STATES[state]]
     if state == "running":

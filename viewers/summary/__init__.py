@@ -47,6 +47,8 @@ class Summary:
     settings: Settings | None
     not_in_log: tuple[FactKind, ...]
     """Kinds of facts that are missing from the log it was read from; () for a trace of ours."""
+    script: bool
+    """Whether the file calls torch.compile itself."""
     environment: Environment | None
     gpu: str
     """Name of the GPU that the calls ran on; "" if they ran on none."""
@@ -112,6 +114,7 @@ def summarise(recording: Recording) -> Summary:
     return Summary(
         settings=recording.settings,
         not_in_log=recording.lacking,
+        script=recording.script,
         environment=recording.environment,
         gpu=gpu_of(recording),
         status=end.status if end else "incomplete",

@@ -195,7 +195,8 @@ def resumed_after(recording: Recording) -> dict[str, GraphBreak]:
     """Compile of a resume function -> the break after which it resumes.
 
     A resume function continues on the line of the break, or on the line that called the function
-    it was in. If a line breaks several times, it resumes after the last break before it.
+    it was in. If a line breaks several times, it resumes after the last break before it; a restart
+    comes after a break of its own.
     """
     last: dict[tuple[str, int], GraphBreak] = {}
     found: dict[str, GraphBreak] = {}
@@ -206,5 +207,5 @@ def resumed_after(recording: Recording) -> dict[str, GraphBreak]:
         elif isinstance(record, FrameStart) and record.resumes_at is not None:
             before = last.get((record.location.file, record.resumes_at))
             if before is not None:
-                found[record.compile_id] = before
+                found.setdefault(record.compile_id, before)
     return found

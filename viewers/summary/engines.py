@@ -82,6 +82,16 @@ class Comparison:
     def columns(self) -> tuple[EngineColumn, EngineColumn]:
         return self.first, self.second
 
+    @property
+    def ended(self) -> str:
+        """What ended the recording of both before they were timed: `interrupted after 42 s`, with
+        what was being done in brackets."""
+        first, second = (column.summary.verdict for column in self.columns)
+        if self.speed is not None or first != second or first.tone != "failed":
+            return ""
+        reason = first.detail.text
+        return f"{first.headline} ({reason})" if reason else first.headline
+
 
 def compare(recording: Recording) -> Comparison | None:
     """The comparison; None unless the recording has the parts of two engines."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -46,6 +46,8 @@ class Finding:
     place: Place | None
     fixes: tuple[Advice, ...] = ()
     """Best first; ours before torch's."""
+    also: tuple[Advice, ...] = ()
+    """What the other breaks of its line need, each by its own fix, besides one of `fixes`."""
     compile_ids: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Further facts, one phrase each."""
@@ -406,11 +408,24 @@ def _break(
         title=_break_title(site),
         place=site.place,
         fixes=(*kept, *next((one.advice for one in every if one.advice), ())),
+        also=tuple(_own_fixes(site, also)),
         compile_ids=tuple(dict.fromkeys(cid for ids in compile_ids for cid in ids)),
         notes=tuple(notes),
         source=site,
         causes=tuple(carried),
     )
+
+
+def _own_fixes(site: BreakSite, also: Sequence[BreakSite]) -> Iterator[Advice]:
+    """The fixes of `also` on the same line, if they are others than that of `site`."""
+    known = {one.advice[0].code or one.advice[0].text for one in (site,) if one.advice}
+    for other in also:
+        if not other.advice or other.place.ref != site.place.ref or not known:
+            continue
+        fix = other.advice[0]
+        if fix.by == "tcw" and (fix.code or fix.text) not in known:
+            known.add(fix.code or fix.text)
+            yield fix
 
 
 def _where(other: BreakSite, site: BreakSite) -> str:

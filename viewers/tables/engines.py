@@ -15,7 +15,8 @@ _SPEED = "Speed of the two engines"
 def verdict_line(comparison: Comparison) -> TextLine:
     speed = comparison.speed
     if speed is None:
-        return line(f"{_SPEED} {NOT_MEASURED}", hang=2)
+        why = f": {comparison.ended}" if comparison.ended else ""
+        return line(f"{_SPEED} {NOT_MEASURED}{why}", hang=2)
     sides = (
         f"{speed.first} {milliseconds_text(speed.first_ms)}, "
         f"{speed.second} {milliseconds_text(speed.second_ms)}"

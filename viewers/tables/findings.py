@@ -40,6 +40,7 @@ def finding_lines(
         lines += place_lines(finding.place, names, column, width)
     if finding.fixes:
         lines += advice_lines(finding.fixes[:1], column, width)
+        lines += advice_lines(finding.also, column, width, "and  ")
     return lines
 
 

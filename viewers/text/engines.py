@@ -37,17 +37,17 @@ def engine_table(comparison: Comparison, width: int) -> list[TextLine]:
     If space is short, the counts are dropped, never the error.
     """
     names = ("engine", "a call", "against eager", "compiled in", "loop nests", "calls", "peak", "")
-    failed = any(_failed(column) for column in comparison.columns)
+    failed = [not comparison.ended and _failed(column) for column in comparison.columns]
     rows: list[list[Cell]] = [[(name, "dim") for name in names]]
-    rows += [_row(column) for column in comparison.columns]
-    return table(rows, "lrlrrrr" + ("f" if failed else "l"), width, drop=(5, 4))
+    rows += [_row(*each) for each in zip(comparison.columns, failed, strict=True)]
+    return table(rows, "lrlrrrr" + ("f" if any(failed) else "l"), width, drop=(5, 4))
 
 
 def _failed(column: EngineColumn) -> bool:
     return column.summary.verdict.tone == "failed"
 
 
-def _row(column: EngineColumn) -> list[Cell]:
+def _row(column: EngineColumn, failed: bool) -> list[Cell]:
     summary = column.summary
     speed, numerics = summary.speed, summary.numerics
     against: Cell = (NOT_MEASURED, "dim")
@@ -71,5 +71,5 @@ def _row(column: EngineColumn) -> list[Cell]:
         number(column.loop_nests),
         number(column.calls),
         bytes_text(column.peak_bytes) if column.peak_bytes is not None else "unknown",
-        (summary.verdict.text, "bad") if _failed(column) else last,
+        (summary.verdict.text, "bad") if failed else last,
     ]

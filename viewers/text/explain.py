@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from compiler.trace.records import DdpBuckets
+from viewers.collected import grouped
 from viewers.kit.lines import BLANK, TextLine, line
 from viewers.losses import losses_sentences
 from viewers.recording import Recording
@@ -124,10 +125,15 @@ def _sent(recording: Recording) -> list[TextLine]:
     if not found:
         return []
     parts = [counted(found)]
-    for record in recording.all(DdpBuckets):
-        sizes = ", ".join(bytes_text(one.bytes) for one in record.buckets)
-        if len(record.buckets) > 1:
-            parts.append(f"DDP cut {record.compile_id} into buckets of {sizes}")
+    cuts = grouped(
+        (tuple(bytes_text(one.bytes) for one in record.buckets), record.compile_id)
+        for record in recording.all(DdpBuckets)
+        if len(record.buckets) > 1
+    )
+    for sizes, compiles in cuts.items():
+        alike = len(set(sizes)) == 1
+        buckets = f"{len(sizes)} buckets of {sizes[0]}" if alike else f"buckets of {listed(sizes)}"
+        parts.append(f"DDP cut {listed(compiles)} into {buckets}")
     return [line(("comm     ", "dim"), " · ".join(parts), hang=9)]
 
 

@@ -42,6 +42,8 @@ def settings_words(summary: Summary, engine: str = "") -> list[str]:
         words.append("a log of torch's")
     elif settings and settings.program:
         words.append("recorded in its own process")
+    elif summary.script:
+        words.append("script")
     elif settings:
         words += [_GRAD[settings.grad], engine or settings.engine]
         words += [settings.mode] if settings.mode else []

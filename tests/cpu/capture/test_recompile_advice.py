@@ -315,6 +315,35 @@ def test_a_value_on_which_the_code_branches_cannot_be_a_tensor() -> None:
     assert advise([used], SETTINGS)[0].code == "opts['gain'] = torch.tensor(opts['gain'])"
 
 
+class Remembering(torch.nn.Module):
+    """It makes a tensor in its first call and keeps it, by device."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bias: dict[str, torch.Tensor] = {}
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if str(x.device) not in self.bias:
+            self.bias[str(x.device)] = torch.ones(8)
+        return x + self.bias[str(x.device)]
+
+
+def test_a_dictionary_that_the_first_call_fills_is_filled_before_it() -> None:
+    filled = Remembering()
+    filled(x)
+    assert compiles(Remembering(), (x, x), lambda f, one: f(one)) == 2
+    assert compiles(filled, (x, x), lambda f, one: f(one)) == 1
+    changed = ChangedValue(
+        what="keys", source="L['self']._modules['0'].bias", subject="self[0].bias",
+        expected="False", seen="True",
+    )  # fmt: skip
+    (advice,) = advise([changed], SETTINGS)
+    assert advice.text.startswith("Fill self[0].bias before the first compiled call")
+    passed = replace(changed, source="L['bias']", subject="bias")
+    (advice,) = advise([passed], SETTINGS)
+    assert advice.text.startswith("Give bias the same keys")
+
+
 def test_an_attribute_that_the_first_call_adds_is_set_before_it() -> None:
     class Lazy(torch.nn.Module):
         def forward(self, x):

@@ -11,6 +11,7 @@ from compiler.trace.records import (
     Decided,
     End,
     EnginePart,
+    EngineSpeed,
     Kernel,
     Progress,
     Speed,
@@ -116,6 +117,15 @@ def test_an_error_is_not_cut_where_there_is_no_room_for_all(both: Recording) -> 
     assert "calls" not in header
     rows = [line for line in lines if line.startswith(("inductor  ", "tcw  "))]
     assert [line.rstrip()[-17:] for line in rows] == ["max error 4.8e-07"] * 2
+
+
+def test_what_ended_the_recording_of_both_is_said_once_in_full() -> None:
+    records = [r for r in both_engines_trace() if not isinstance(r, Speed | EngineSpeed | End)]
+    cut = Recording([*records, End(status="interrupted", seconds=283, reason="timing")])
+    lines = to_text(explain(cut), 100).splitlines()
+    words = "Speed of the two engines not measured: interrupted after 4 min 43 s (timing)"
+    assert words in lines
+    assert sum("interrupted" in one for one in lines) == 1
 
 
 @pytest.mark.parametrize(

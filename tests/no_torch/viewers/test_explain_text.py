@@ -55,6 +55,15 @@ def test_answer(name: str, golden: Golden) -> None:
     golden(f"explain/{name}.txt", text(CASES[name]()))
 
 
+def test_a_script_has_no_engine_of_the_settings() -> None:
+    """It names its own in its torch.compile, and has its own `no_grad`."""
+    records = [*traces.opening(), *traces.frame(), traces.end()]
+    assert text(records).startswith("norm.py  script · torch 2.13.0 · ")
+    assert text([*traces.opening(), traces.call(), *traces.frame()]).startswith(
+        "norm.py  no-grad · inductor · "
+    )
+
+
 @pytest.mark.parametrize("width", [80, 100, 200])
 def test_block(width: int, golden: Golden) -> None:
     golden(f"explain/block-{width}.txt", text(block_trace(), width, trace="run.tcw"))

@@ -33,6 +33,7 @@ from viewers.summary.own_words import common
 from viewers.summary.ranks.collectives import started
 from viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence
 from viewers.summary.ranks.times import rank_times
+from viewers.text.explain import explain
 from viewers.text.lines import to_text
 from viewers.text.processes import Process, Several, report
 from viewers.text.ranks import divergence_lines, ranks_lines
@@ -200,6 +201,21 @@ def test_ranks_that_compile_longer_are_waited_for() -> None:
     assert [one.words for one in started(ranks[0].recording)] == [
         "all_reduce of DDP's bucket 1 (1.0 MB)"
     ]
+
+
+def test_compiles_that_ddp_cut_alike_are_one_phrase() -> None:
+    def cut(compile_id: str, *sizes: int) -> DdpBuckets:
+        buckets = tuple(
+            DdpBucket(number=i, bytes=size << 20, limit=1 << 20, parameters=("w",), nodes=1)
+            for i, size in enumerate(sizes, 1)
+        )
+        return DdpBuckets(compile_id, buckets, bucket_bytes=1 << 20, first_bucket_bytes=1 << 20)
+
+    cuts = [cut("1/0", 1, 1, 1), cut("1/1", 1, 1, 1), cut("2/0", 1, 4), cut("3/0", 1)]
+    text = to_text(explain(member(0, *compiled(RELU, id="1/0"), *cuts).recording), 200)
+    assert "DDP cut 1/0, 1/1 into 3 buckets of 1.0 MB" in text
+    assert "DDP cut 2/0 into buckets of 1.0 MB, 4.0 MB" in text
+    assert "3/0 into" not in text
 
 
 def test_the_order_of_collectives_in_a_graph() -> None:

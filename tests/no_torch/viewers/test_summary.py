@@ -30,6 +30,8 @@ from viewers.recording import Recording
 from viewers.summary import Summary, summarise
 from viewers.summary.findings import findings_of_both
 from viewers.summary.numerics import numerics_words
+from viewers.text.explain import explain
+from viewers.text.lines import to_text
 
 
 def summary(records: list[AnyRecord]) -> Summary:
@@ -144,6 +146,33 @@ def test_two_breaks_of_one_line_share_no_graph() -> None:
     assert (finding.cost, finding.compile_ids) == ("+1 graph", ("1/0", "0/0"))
     assert finding.notes[-1].startswith("also breaks there: ")
     assert finding.notes[-1].endswith("(GB0294)")
+
+
+def test_a_restart_does_not_resume_after_its_own_break() -> None:
+    """As of `print(x.item())`: what resumes after `item` starts again when it meets `print`."""
+    item = Advice(text="Keep it a tensor", code="print(x)")
+    logged = Advice(text="Allow it to be moved", code="add(print)")
+    started = traces.resumed("1/0")
+    records = [
+        *traces.opening(),
+        traces.graph_break(gb="GB0124", advice=(item,)),
+        Graph(id="0/0", kind="captured", compile_id="0/0", nodes=(), ops=2),
+        started,
+        traces.graph_break(gb="GB0059", compile_id="1/0", advice=(logged,)),
+        msgspec.structs.replace(started, attempt=1),
+        traces.resumed("2/0"),
+        Graph(id="2/0", kind="captured", compile_id="2/0", nodes=(), ops=2),
+        traces.end(),
+    ]
+    both = summary(records)
+    assert [site.more_graphs for site in both.breaks] == [0, 1]
+    (finding,) = both.findings
+    assert finding.cost == "+1 graph"
+    assert "no graph precedes it" not in finding.notes
+    shown = to_text(explain(Recording(records)), 100)
+    assert "fix  add(print)" in shown
+    assert "and  print(x)" in shown, "each needs its own"
+    assert "print(x)" in report(Recording(records)).partition("<details>")[0]
 
 
 @pytest.mark.parametrize(

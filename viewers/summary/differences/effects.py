@@ -314,7 +314,7 @@ def _kernels(difference: Difference) -> Iterator[Effect]:
         if one.kind == "new":
             yield Effect("kernel", "bad", f"a new kernel: {called(one.after)}")
         elif one.kind == "gone":
-            yield Effect("kernel", "good", f"a kernel less: {called(one.before)}")
+            yield Effect("kernel", "good", f"one kernel fewer: {called(one.before)}")
         elif one.kind == "split":
             words = f"a kernel became {len(one.after)}: {called(one.after)}"
             yield Effect("kernel", "bad", words)

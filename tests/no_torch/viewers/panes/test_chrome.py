@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from compiler.trace import refs
-from compiler.trace.records import Speed
+from compiler.trace.records import CallStart, Speed, Start
 from tests.block_capture import FILE
 from tests.block_trace import block_trace
 from tests.no_torch.viewers.panes.conftest import view_of
@@ -24,6 +24,20 @@ def test_a_narrow_header_drops_settings_then_counts_never_the_state(block: View)
     narrow = words(chrome.header(block, "replay", 40))
     assert "breaks" not in narrow
     assert narrow.endswith("↺ replay")
+
+
+def test_what_compiles_itself_is_not_given_the_settings_of_a_model() -> None:
+    """Neither the engine nor the gradients of a script or program are in the settings."""
+    records = [one for one in block_trace() if not isinstance(one, CallStart | Speed)]
+    script = words(chrome.header(view_of(records), "replay", 120))
+    assert "  script · cpu" in script
+    start = records[0]
+    assert isinstance(start, Start)
+    settings = structs.replace(start.settings, program=True)
+    records[0] = structs.replace(start, settings=settings)
+    program = words(chrome.header(view_of(records), "replay", 120))
+    assert "  program · cpu" in program
+    assert "inductor" not in script + program
 
 
 @pytest.mark.parametrize("state", chrome.STATES)
