@@ -215,6 +215,9 @@ def test_an_input_that_is_written_is_a_skip_of_its_graph(monkeypatch: pytest.Mon
     assert not recorded.all(CudagraphRecording)
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.12."), reason="torch 2.12 records without a limit"
+)
 def test_too_many_recordings_are_a_skip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Torch counts recordings that were not expected, and stops."""
     status = cudagraph_utils.CheckInvariantStatus.CudagraphManagedIdxMismatch
