@@ -15,3 +15,15 @@ def test_the_page_and_the_module_are_of_one_run() -> None:
     assert set(TRIED_ON) == set(versions.tests())
     assert versions.MODULE.read_text() == versions.module_text(TRIED_ON)
     assert versions.table(TRIED_ON) in versions.PAGE.read_text()
+
+
+def test_a_patch_release_takes_the_place_of_an_older_one() -> None:
+    name, file = next(iter(versions.tests().items()))
+    before = {name: ("2.11.0", "2.12.0", "2.13.0")}
+    assert versions.noted(before, file, "2.12.1", passed=True)[name] == (
+        "2.11.0",
+        "2.12.1",
+        "2.13.0",
+    )
+    assert versions.noted(before, file, "2.12.1", passed=False)[name] == ("2.11.0", "2.13.0")
+    assert versions.noted(before, "another", "2.12.1", passed=True)[name] == before[name]

@@ -4,8 +4,10 @@
 
 The interpreter's environment has the torch to try and tcw's `test` extra; each FILE is a hook's
 test file under `tests/cpu`, by default all of them. If a file's tests are all `long`, these run. A
-hook whose test file passes gets that version in `compiler/control/tried_on.py`, and one whose tests
-fail loses it; the table in `docs/versions.md` is written from that file.
+hook whose test file passes gets that version in `compiler/control/tried_on.py`, in the place of
+another patch release of it (2.12.1 for 2.12.0), and one whose tests fail loses both. The table in
+`docs/versions.md` is written from that file. Both are written after each file, and the tests that
+failed are printed.
 """
 
 from __future__ import annotations
@@ -65,23 +67,32 @@ def table(tried: Mapping[str, tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
+def noted(
+    tried: Mapping[str, tuple[str, ...]], file: str, version: str, passed: bool
+) -> dict[str, tuple[str, ...]]:
+    """`tried` after this version ran this file, whose hooks passed or did not."""
+    found = {name: tried.get(name, ()) for name in tests()}
+    for name, versions in found.items():
+        if tests()[name] == file:
+            others = [one for one in versions if _release(one)[:2] != _release(version)[:2]]
+            found[name] = tuple(sorted([*others, *[version] * passed], key=_release))
+    return found
+
+
 def main() -> None:
     version = version_of("torch").partition("+")[0]
-    tried = {name: set(TRIED_ON.get(name, ())) for name in tests()}
-    outcomes: dict[str, bool] = {}
+    tried: Mapping[str, tuple[str, ...]] = TRIED_ON
     for file in sys.argv[1:] or sorted(set(tests().values())):
         done = _run(file)
         if done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
             done = _run(file, "-m", "long")
-        outcomes[file] = done.returncode == 0
-        print(file, done.stdout.strip().splitlines()[-1:] or done.stderr[-500:], flush=True)
-    for name, file in tests().items():
-        if file in outcomes:
-            (set.add if outcomes[file] else set.discard)(tried[name], version)
-    found = {name: tuple(sorted(versions, key=_release)) for name, versions in tried.items()}
-    MODULE.write_text(module_text(found))
-    before, _, rest = PAGE.read_text().partition(BEGIN)
-    PAGE.write_text(before + BEGIN + table(found) + END + rest.partition(END)[2])
+        tried = noted(tried, file, version, passed=done.returncode == 0)
+        MODULE.write_text(module_text(tried))
+        before, _, rest = PAGE.read_text().partition(BEGIN)
+        PAGE.write_text(before + BEGIN + table(tried) + END + rest.partition(END)[2])
+        *_, last = done.stdout.strip().splitlines() or [done.stderr[-500:]]
+        failed = re.findall(r"^(?:FAILED|ERROR) .*$", done.stdout, re.MULTILINE)
+        print(file, last, *failed, sep="\n  ", flush=True)
 
 
 def _run(file: str, *options: str) -> subprocess.CompletedProcess[str]:

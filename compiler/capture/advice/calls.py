@@ -17,7 +17,12 @@ _DATA_PARALLEL = re.compile(
 )
 """What Dynamo stops at in torch/nn/parallel/distributed.py."""
 
-_FUNCTION_ATTRIBUTE = re.compile(r"^setattr\(\w*FunctionVariable\(")
+_FUNCTION_ATTRIBUTE = re.compile(
+    r"^setattr\(\w*FunctionVariable\(|^builtin setattr \[<class '[\w.]*FunctionVariable'>"
+)
+"""The attribute of a function is set, in torch's words: since 2.13, and in 2.12."""
+_WRAPS = "functools.wraps"
+"""torch 2.11's type of the break at the call that would set them."""
 
 PYTHON_ITSELF = ("exec", "eval", "compile", "globals", "locals", "vars", "__import__", "breakpoint")
 
@@ -43,7 +48,7 @@ def advise(broken: Broken) -> Advised:
             "Compile a plain function that exhausts the generator: torch does not compile"
             " a generator by itself"
         )
-    if _FUNCTION_ATTRIBUTE.match(broken.context):
+    if broken.type == _WRAPS or _FUNCTION_ATTRIBUTE.match(broken.context):
         return (
             "Set attributes of functions, as functools.wraps does, before you compile; if"
             " a hook replaces itself in its first call, call it once before"

@@ -179,6 +179,8 @@ def cases() -> list[Broken]:
     one("Call to `torch._dynamo.graph_break()`", then=("graph break in loop",))
     one("", "module: x, qualname: DistributedDataParallel._inside_ddp_forward, skip reason: y")
     one("", "setattr(UserFunctionVariable(), ConstantVariable(str: '__module__'), x)")
+    one("", "builtin setattr [<class 'torch._dynamo.variables.functions.UserFunctionVariable'>]")
+    one("functools.wraps", "UserFunctionVariable()")
     one("Attempt to trace generator")
     one("Unsupported context manager")
     return found

@@ -109,6 +109,13 @@ def test_a_break_inside_the_library_is_placed_at_the_users_call() -> None:
     assert item.inside.file == uuid.__file__
 
 
+SETS_AN_ATTRIBUTE = {
+    "2.11": ("GB0187", "functools.wraps"),
+    "2.12": ("GB0059", "Failed to trace builtin operator"),
+}
+"""What these versions call a break at `setattr` of a function, or at what calls it."""
+
+
 def hooked(x: torch.Tensor) -> torch.Tensor:
     return later(x) * 2
 
@@ -125,13 +132,18 @@ def test_a_hook_that_compiles_lazily_breaks_on_its_own_line_and_torch_names_func
     # eagerly, `wraps` writes into torch.sin itself, whose name is then another in every graph
     monkeypatch.setattr(torch.sin, "__module__", torch.sin.__module__)
     item = breaks(hooked, (X,))[0]
-    assert (item.gb, item.type) == ("GB0467", "setattr() on unsupported type")
+    assert (item.gb, item.type) == SETS_AN_ATTRIBUTE.get(
+        torch.__version__[:4], ("GB0467", "setattr() on unsupported type")
+    )
     assert item.source_line.strip().startswith("done = functools.wraps(hooked)")
     assert [place.function for place in item.stack] == ["hooked", "later"]
-    assert item.inside is not None
-    assert (item.inside.file, item.inside.function) == (functools.__file__, "update_wrapper")
     assert item.advice[0].by == "tcw"
     assert "functools.wraps" in item.advice[0].text
+    if torch.__version__.startswith("2.11."):
+        assert item.inside is None, "this torch reports the call itself"
+        return
+    assert item.inside is not None
+    assert (item.inside.file, item.inside.function) == (functools.__file__, "update_wrapper")
     (found,) = [
         finding
         for finding in summarise(Recording([item])).findings

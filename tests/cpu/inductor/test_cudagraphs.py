@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import itertools
 import sys
 from collections import defaultdict
+from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -62,6 +63,8 @@ def test_torch_says_why_a_compiled_graph_uses_none() -> None:
 
 def test_the_trees_are_patched_when_torch_imports_them(monkeypatch: pytest.MonkeyPatch) -> None:
     name = cudagraph_trees.__name__
+    # torch 2.11 frees what the first import left there, and reads it afterwards
+    monkeypatch.setattr(torch._C, "_stash_obj_in_tls", lambda *_: None)
     monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(torch._inductor, "cudagraph_trees", cudagraph_trees)  # put back at the end
     watching = len(sys.meta_path)
@@ -142,12 +145,23 @@ def equal(tensors: list[Any], addresses: list[Any], places: list[int]) -> bool:
     return all(tensors[place].data_ptr() == addresses[place] for place in places)
 
 
+def without_gpu(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A manager as torch makes it, in a pool that is none: each version keeps other things."""
+    with monkeypatch.context() as patch:
+        for name in ("device", "graph"):
+            patch.setattr(torch.cuda, name, lambda *_, **__: nullcontext())
+        for name in ("Stream", "CUDAGraph", "current_stream", "graph_pool_handle"):
+            patch.setattr(torch.cuda, name, Mock())
+        patch.setattr(torch._C, "_set_cached_tensors_enabled", Mock(), raising=False)
+        return cudagraph_trees.CUDAGraphTreeManager(0)
+
+
 def manager_of(model: Any, monkeypatch: pytest.MonkeyPatch, **function: Any) -> Any:
     """A manager of torch's with one function, which has been run to warm up."""
     monkeypatch.setattr(cudagraph_trees, "CUDAGraphNode", Node)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda *_: None)
     monkeypatch.setattr(torch._C, "_tensors_data_ptrs_at_indices_equal", equal, raising=False)
-    manager = object.__new__(cudagraph_trees.CUDAGraphTreeManager)
+    manager = without_gpu(monkeypatch)
     number = cudagraph_utils.FunctionID(0)
     names = ("w", "x")
     placeholders = [cudagraph_utils.PlaceholderInfo(one, STACK, [], STACK) for one in names]
@@ -157,22 +171,11 @@ def manager_of(model: Any, monkeypatch: pytest.MonkeyPatch, **function: Any) -> 
     }  # fmt: skip
     fields = inspect.signature(cudagraph_utils.WrappedFunction).parameters
     unset = dict.fromkeys(name for name, one in fields.items() if one.default is one.empty)
-    wrapped = cudagraph_utils.WrappedFunction(**{**unset, **given})
-    mode = cudagraph_trees.CompilationMode.INFERENCE
-    states = {
-        "roots": defaultdict(list), "ids_to_funcs": {number: wrapped}, "device_index": 0,
-        "ids_to_stack_traces": {number: []}, "warmed_up_functions": {number},
-        "warned_functions": set(), "warned_mutation": set(),
-        "non_cudagraph_managed_mutation_hint": defaultdict(dict),
-        "num_rerecord": defaultdict(lambda: defaultdict(int)), "graph_counter": itertools.count(),
-        "path_state": cudagraph_trees.ExecutionState.NONE, "debug_fail_counter": 0,
-        "has_live_user_visible_output_cloning": False, "current_node": None,
-        "current_gen": 0, "id_to_mode": {number: mode}, "mode": mode,
-        "id_to_compile_id": {number: None}, "running_forwards_with_pending_backwards": False,
-        "cuda_graphs_thread_pool": None, "stream": None, "compile_id": None, "graph": object(),
-    }  # fmt: skip
-    for name, value in states.items():
-        setattr(manager, name, value)
+    manager.ids_to_funcs[number] = cudagraph_utils.WrappedFunction(**{**unset, **given})
+    manager.ids_to_stack_traces[number] = []
+    manager.id_to_mode[number] = cudagraph_trees.CompilationMode.INFERENCE
+    manager.id_to_compile_id[number] = None
+    manager.warmed_up_functions.add(number)
     return lambda *inputs: manager.run(list(inputs), number)
 
 
@@ -214,6 +217,9 @@ def test_an_input_that_is_written_is_a_skip_of_its_graph(monkeypatch: pytest.Mon
     assert not recorded.all(CudagraphRecording)
 
 
+@pytest.mark.skipif(
+    torch.__version__.startswith("2.12."), reason="torch 2.12 records without a limit"
+)
 def test_too_many_recordings_are_a_skip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Torch counts recordings that were not expected, and stops."""
     status = cudagraph_utils.CheckInvariantStatus.CudagraphManagedIdxMismatch
