@@ -11,7 +11,7 @@ from compiler.fusion.candidates import CandidateKind
 from compiler.trace.records import FusionPair
 
 PassKind = Literal["vertical", "horizontal", "pieces", "twins"]
-"""The kinds of pass. `joined` is for pairs that came together through others, not a pass."""
+"""The kinds of pass."""
 
 
 @dataclass(frozen=True, slots=True)
