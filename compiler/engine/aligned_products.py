@@ -39,7 +39,7 @@ FLOPS_PER_BYTE = 200
 _NARROW = (torch.float16, torch.bfloat16)
 
 
-def aligned_products(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int:
+def aligned_products(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
     """Rewrite the graph in place and return the number of products that were padded."""
     moved = 0
     pads = _Pads(module.graph)
@@ -108,7 +108,7 @@ def _copied(factors: tuple[fx.Node, fx.Node]) -> int:
     )
 
 
-def _wanted(node: fx.Node, factors: tuple[fx.Node, fx.Node], graph: str, gate: Gate | None) -> bool:
+def _wanted(node: fx.Node, factors: tuple[fx.Node, fx.Node], graph: str, gate: Gate) -> bool:
     left, right = (one.meta["val"] for one in factors)
     (rows, inner), columns = left.shape, right.shape[1]
     flops = 2 * rows * inner * columns

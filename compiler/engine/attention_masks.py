@@ -49,7 +49,7 @@ class _Varies(Exception):
     """A value is not the same in each call."""
 
 
-def attention_masks(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int:
+def attention_masks(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
     """Rewrite Dynamo's graph in place and return the number of attentions that lost a mask."""
     found = [(node, _argument(node, "attn_mask")) for node in module.graph.nodes if _masked(node)]
     if not found:
@@ -165,7 +165,7 @@ def _visible(value: torch.Tensor) -> torch.Tensor | None:
     return through if bool((through | stopped).all()) else None
 
 
-def _wanted(node: fx.Node, kind: str, reason: str, graph: str, gate: Gate | None) -> bool:
+def _wanted(node: fx.Node, kind: str, reason: str, graph: str, gate: Gate) -> bool:
     chosen = choose(
         gate,
         graph=graph,

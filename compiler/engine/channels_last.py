@@ -72,7 +72,7 @@ def channels_last(
     graph: str,
     kind: GraphKind,
     promised: int,
-    gate: Gate | None = None,
+    gate: Gate,
 ) -> int:
     """Rewrite the graph in place and return the number of images converted.
 
@@ -145,7 +145,7 @@ def report_strides(module: fx.GraphModule) -> None:
         context.output_strides.append(_strides(node))
 
 
-def _wanted(nodes: Sequence[fx.Node], graph: str, gate: Gate | None) -> bool:
+def _wanted(nodes: Sequence[fx.Node], graph: str, gate: Gate) -> bool:
     chosen = choose(
         gate,
         graph=graph,

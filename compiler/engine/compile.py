@@ -19,6 +19,7 @@ from compiler.engine.modes import DEFAULT, Mode
 from compiler.engine.predicted import predict
 from compiler.engine.recording import current, watched
 from compiler.engine.records.writer import GraphRecords
+from compiler.engine.saved_numbers import numbers_as_tensors
 from compiler.engine.step_buffers import graph_buffers
 from compiler.engine.targets import rewrite, target_of
 from compiler.fusion.fuse import fuse
@@ -57,6 +58,7 @@ def compile_graph(
     `graph` is its id, such as `0/0/forward`.
     """
     user_outputs = outputs_of_the_user(module, kind)
+    numbers, example_inputs = numbers_as_tensors(module, example_inputs)
     recorder = current().recorder
     predict(module, example_inputs, recorder, user_outputs, kind=kind, graph=graph)
     records = GraphRecords(recorder, module, graph, user_outputs)
@@ -71,7 +73,7 @@ def compile_graph(
         compiled = _left_to_aten(module, graph, records)
     if kind == "forward":
         report_strides(module)
-    return compiled
+    return numbers.around(compiled)
 
 
 def _compiled(

@@ -21,7 +21,7 @@ from compiler.engine.graph_facts import aliases
 aten = torch.ops.aten
 
 
-def complex_scatters(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int:
+def complex_scatters(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
     """Rewrite the graph in place and return the number of copies and scatters that changed."""
     del graph, gate
     changed = 0

@@ -45,7 +45,7 @@ def replayed(
     *,
     kind: GraphKind,
     graph: str,
-    gate: Gate | None = None,
+    gate: Gate,
 ) -> Compiled:
     """The graph with `replayed` set, or as it is if it is not replayed; a skip is recorded."""
     found = obstacle(module)
@@ -133,7 +133,7 @@ def recorded(made: NewRecording, graph: str) -> None:
     )
 
 
-def _wanted(artifact: Artifact, module: fx.GraphModule, graph: str, gate: Gate | None) -> bool:
+def _wanted(artifact: Artifact, module: fx.GraphModule, graph: str, gate: Gate) -> bool:
     calls = [node.name for node in module.graph.nodes if calls_aten(node)]
     launches = _launches(artifact)
     default = REPLAY if launches > 1 else LAUNCH

@@ -34,7 +34,7 @@ _PRODUCTS = (aten.mm.default, aten.addmm.default)
 
 
 def padded_rows(
-    module: fx.GraphModule, *, graph: str, kind: GraphKind, promised: int, gate: Gate | None = None
+    module: fx.GraphModule, *, graph: str, kind: GraphKind, promised: int, gate: Gate
 ) -> int:
     """Restride the graph's views in place; returns the number of outputs that keep padded rows.
     The first `promised` outputs are the user's."""
@@ -86,7 +86,7 @@ def _restrided(part: fx.Node) -> dict[fx.Node, torch.Tensor]:
     return {n: value for n, value in found.items() if value.stride() != n.meta["val"].stride()}
 
 
-def _wanted(part: fx.Node, graph: str, gate: Gate | None) -> bool:
+def _wanted(part: fx.Node, graph: str, gate: Gate) -> bool:
     product: Any = part.args[0]
     copied = part.meta["val"].nbytes
     width = product.meta["val"].shape[1]

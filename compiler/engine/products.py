@@ -31,7 +31,7 @@ ROWS = 8
 """With fewer rows, a product reads its weight once and is limited by memory bandwidth."""
 
 
-def products(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int:
+def products(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
     """Rewrite the graph in place and return the number of products that became oneDNN calls."""
     linear = _linear()
     if linear is None or not torch.backends.mkldnn.enabled:
@@ -100,7 +100,7 @@ def _value(node: Any) -> Any:
 
 
 def _wanted(
-    node: fx.Node, parts: tuple[fx.Node, fx.Node, fx.Node | None], graph: str, gate: Gate | None
+    node: fx.Node, parts: tuple[fx.Node, fx.Node, fx.Node | None], graph: str, gate: Gate
 ) -> bool:
     rows, inner = map(_hint, parts[0].meta["val"].shape)
     columns = _hint(parts[1].meta["val"].shape[1])

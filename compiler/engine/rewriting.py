@@ -26,7 +26,7 @@ def add_call(like: fx.Node, target: Any, *args: Any, **options: Any) -> fx.Node:
 
 
 def choose(
-    gate: Gate | None,
+    gate: Gate,
     *,
     graph: str,
     kind: str,
@@ -38,10 +38,7 @@ def choose(
     means: str,
     numbers: Mapping[str, int | float] | None = None,
 ) -> str:
-    """The gate's choice about these nodes, the first of which names the decision; the default
-    without a gate."""
-    if gate is None:
-        return default
+    """The gate's choice about these nodes, the first of which names the decision."""
     return gate.decide(
         Decision(
             graph=graph,

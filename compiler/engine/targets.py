@@ -43,7 +43,7 @@ from compiler.trace.records.graph import GraphKind
 class AtenPass(Protocol):
     """Changes an ATen graph in place and returns the number of operations changed."""
 
-    def __call__(self, module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int: ...
+    def __call__(self, module: fx.GraphModule, *, graph: str, gate: Gate) -> int: ...
 
 
 class Target(Protocol):
@@ -147,7 +147,7 @@ def rewrite(
     graph: str,
     kind: GraphKind,
     promised: int,
-    gate: Gate | None,
+    gate: Gate,
 ) -> None:
     """Change the ATen graph in place for the target: layouts, products, sums at indices, vectors
     that nothing reads, slices of complex tensors. The first `promised` outputs retain the order of

@@ -20,7 +20,7 @@ from compiler.control.decisions import Gate
 aten = torch.ops.aten
 
 
-def values_alone(module: fx.GraphModule, *, graph: str = "", gate: Gate | None = None) -> int:
+def values_alone(module: fx.GraphModule, *, graph: str = "", gate: Gate) -> int:
     """Rewrite the graph in place and return the number of changed calls."""
     changed = 0
     for node in list(module.graph.nodes):

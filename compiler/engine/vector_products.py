@@ -32,7 +32,7 @@ _NARROW = (torch.float16, torch.bfloat16)
 _TARGETS = (aten.bmm.default, aten.mv.default, aten.dot.default, aten.vdot.default)
 
 
-def vector_products(module: fx.GraphModule, *, graph: str, gate: Gate | None = None) -> int:
+def vector_products(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
     """Rewrite the graph in place and return the number of products that became loops."""
     moved = 0
     for node in list(module.graph.nodes):
@@ -104,7 +104,7 @@ def _rewrite(node: fx.Node, side: str) -> None:
     node.graph.erase_node(node)
 
 
-def _wanted(node: fx.Node, graph: str, gate: Gate | None) -> bool:
+def _wanted(node: fx.Node, graph: str, gate: Gate) -> bool:
     sizes = " times ".join(
         " x ".join(map(str, one.meta["val"].shape)) for one in node.args if isinstance(one, fx.Node)
     )

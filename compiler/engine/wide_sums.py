@@ -44,7 +44,7 @@ OPERATIONS = {
 """Operation -> the places of the arguments whose dtype the result has; whether it adds."""
 
 
-def wide_sums(module: fx.GraphModule, *, graph: str = "", gate: Gate | None = None) -> int:
+def wide_sums(module: fx.GraphModule, *, graph: str = "", gate: Gate) -> int:
     """Rewrite the graph in place and return the number of operations that add in float32."""
     moved = 0
     for node in list(module.graph.nodes):

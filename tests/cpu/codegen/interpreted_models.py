@@ -32,6 +32,7 @@ from torch.utils import _pytree as pytree
 from compiler.codegen.device import DeviceKernel
 from compiler.codegen.triton.limits import Limits
 from compiler.codegen.triton.unit import unit
+from compiler.control.decisions import Gate
 from compiler.engine.compile import load_families
 from compiler.engine.decompositions import decompositions
 from compiler.engine.partition import partition
@@ -167,7 +168,7 @@ def of_sample(sample: str, dtype: str) -> str:
     """How a sample model differs from eager; "" if it does not."""
 
     def compiler(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        wide_sums(module)
+        wide_sums(module, gate=Gate())
         program = fuse(lower(module, "graph"), machine=GPU).program
         return make_boxed_func(lambda *given: run(program, given))
 

@@ -23,6 +23,7 @@ from compiler.codegen.cpp.unit import assemble
 from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
 from compiler.codegen.function import Function
 from compiler.codegen.unit import Unit, buffer_dtypes
+from compiler.control.decisions import Gate
 from compiler.engine.decompositions import decompositions
 from compiler.engine.wide_sums import wide_sums
 from compiler.fusion.fuse import fuse
@@ -224,7 +225,7 @@ def _programs(
 def _for_gpu(module: Any, inputs: Sequence[Any]) -> Any:
     """The graph that a GPU gets, except that what ATen calls allocate is on the CPU."""
     moved, _ = retarget(module, inputs)
-    wide_sums(moved)
+    wide_sums(moved, gate=Gate())
     for node in moved.graph.nodes:
         node.args = map_aggregate(node.args, _here)
         node.kwargs = map_aggregate(node.kwargs, _here)

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import fx
 
+from compiler.control.decisions import Gate
 from compiler.engine.attention_masks import ATTENTION, attention_masks
 from compiler.engine.backend import backend
 from compiler.trace.records import Decided
@@ -135,7 +136,7 @@ def test_a_mask_is_what_it_is(mask: Callable[[Any], Any], kind: str) -> None:
     torch.manual_seed(0)
     expected = attention(mask)(x)
     module = captured(attention(mask), x, dynamic=False)
-    changed = attention_masks(module, graph="0/0/inference")
+    changed = attention_masks(module, graph="0/0/inference", gate=Gate())
     assert changed == (kind in ("is-causal", "none"))
     (node,) = (one for one in module.graph.nodes if one.target is ATTENTION)
     assert (node.kwargs["attn_mask"] is None) == (kind in ("is-causal", "none"))
@@ -151,12 +152,12 @@ def test_other_lengths_of_keys_keep_the_mask() -> None:
         )
 
     module = captured(run, torch.randn(1, 1, L, 8), torch.randn(1, 1, L + 1, 8), dynamic=False)
-    assert attention_masks(module, graph="0/0/inference") == 0
+    assert attention_masks(module, graph="0/0/inference", gate=Gate()) == 0
 
 
 def test_sizes_that_may_change_keep_the_mask() -> None:
     module = captured(attention(causal), torch.randn(2, 3, L, 8), dynamic=True)
-    assert attention_masks(module, graph="0/0/inference") == 0
+    assert attention_masks(module, graph="0/0/inference", gate=Gate()) == 0
 
 
 def test_gradients() -> None:
@@ -221,7 +222,7 @@ def test_models_of_transformers_attend_without_a_mask(name: str) -> None:
     inputs = (torch.randn(2, 3, 32, 32),) if name == "ViTModel" else (tokens,)
     with torch.no_grad():
         module = captured(model, *inputs)
-        attention_masks(module, graph="0/0/inference")
+        attention_masks(module, graph="0/0/inference", gate=Gate())
         calls = [one for one in module.graph.nodes if one.target is ATTENTION]
         assert calls
         assert all(one.kwargs["attn_mask"] is None for one in calls)

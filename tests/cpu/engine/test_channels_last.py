@@ -38,7 +38,7 @@ def compiled(model: Callable[..., Any], gate: Gate | None = None) -> tuple[Any, 
         def compile(module: Any, inputs: Any) -> Any:
             output = next(n for n in module.graph.nodes if n.op == "output")
             promised = 0 if kind == "backward" else len(output.args[0])
-            options: Any = {"kind": kind, "promised": promised, "gate": gate}
+            options: Any = {"kind": kind, "promised": promised, "gate": gate or Gate()}
             converted.append(channels_last(module, inputs, graph=f"0/0/{kind}", **options))
             if kind == "forward":
                 report_strides(module)
@@ -60,7 +60,9 @@ def watched(model: Callable[..., Any]) -> tuple[Any, list[tuple[tuple[int, ...],
     orders = []
 
     def backward(module: Any, inputs: Any) -> Any:
-        channels_last(module, inputs, graph="0/0/backward", kind="backward", promised=0)
+        channels_last(
+            module, inputs, graph="0/0/backward", kind="backward", promised=0, gate=Gate()
+        )
         for node in module.graph.find_nodes(
             op="call_function", target=torch.ops.aten.convolution_backward.default
         ):
@@ -69,7 +71,7 @@ def watched(model: Callable[..., Any]) -> tuple[Any, list[tuple[tuple[int, ...],
         return make_boxed_func(module.forward)
 
     def forward(module: Any, inputs: Any) -> Any:
-        channels_last(module, inputs, graph="0/0/forward", kind="forward", promised=1)
+        channels_last(module, inputs, graph="0/0/forward", kind="forward", promised=1, gate=Gate())
         report_strides(module)
         return make_boxed_func(module.forward)
 
@@ -337,7 +339,7 @@ def test_images_of_a_gpu_that_is_not_there(build: str, monkeypatch: pytest.Monke
 
     def compile(module: Any, inputs: Any) -> Any:
         copied, moved = retarget(module, inputs)
-        channels_last(copied, moved, graph="0/0/forward", kind="forward", promised=0)
+        channels_last(copied, moved, graph="0/0/forward", kind="forward", promised=0, gate=Gate())
         report_strides(copied)
         converted.append(
             [n for n in copied.graph.nodes if n.target is torch.ops.aten.clone.default]

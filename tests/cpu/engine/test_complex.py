@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from compiler.control.decisions import Gate
 from compiler.engine.backend import backend
 from compiler.engine.complex_scatters import complex_scatters
 from compiler.engine.decompositions import decompositions
@@ -71,7 +72,7 @@ def modes(x: Tensor, weight: Tensor) -> Tensor:
 def calls(function: Callable[..., Tensor], *inputs: Tensor) -> list[str]:
     """The operations that write a slice of a complex tensor, after the pass."""
     module = make_fx(torch.func.functionalize(function), tracing_mode="fake")(*inputs)
-    complex_scatters(module, graph="0/0/inference")
+    complex_scatters(module, graph="0/0/inference", gate=Gate())
     names = [str(node.target) for node in module.graph.nodes if node.op == "call_function"]
     written = (
         "aten.copy.",
@@ -117,7 +118,7 @@ def test_a_conjugate_is_not_copied_again() -> None:
 
     z = torch.randn(4, 3, dtype=torch.cfloat)
     module = make_fx(conjugate, tracing_mode="fake")(z)
-    assert complex_scatters(module, graph="0/0/inference") == 2
+    assert complex_scatters(module, graph="0/0/inference", gate=Gate()) == 2
     left = [node.args[0].target for node in module.graph.nodes if node.target is aten.clone.default]
     assert left == [aten.mul.Tensor], "a view of the copy is a result"
     torch.testing.assert_close(module(z), conjugate(z))

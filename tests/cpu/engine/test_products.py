@@ -25,7 +25,7 @@ def amd(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rewritten(function: Any, *inputs: torch.Tensor, gate: Gate | None = None) -> tuple[Any, int]:
     module = make_fx(function, tracing_mode="fake")(*inputs)
-    return module, products(module, graph="0/0/inference", gate=gate)
+    return module, products(module, graph="0/0/inference", gate=gate or Gate())
 
 
 def calls(module: Any) -> list[Any]:

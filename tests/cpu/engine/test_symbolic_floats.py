@@ -79,6 +79,44 @@ def test_a_number_in_a_tensor(name: str) -> None:
             torch.testing.assert_close(compiled(x, t.clone()), function(x, t.clone()))
 
 
+SAVED: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "filled": lambda x, t: x * torch.full((4,), t.mean().item()),
+    "of a size too": lambda x, t: x * torch.full((4,), t.mean().item() * x.shape[0]),
+    "float": lambda x, t: x.sin() * t.mean().item(),
+    "integer": lambda x, t: x.sin() * (t * 10).long().sum().item(),
+}
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("name", SAVED)
+def test_a_number_in_a_tensor_that_the_backward_needs(name: str, dynamic: bool) -> None:
+    function = SAVED[name]
+    with torch._dynamo.config.patch(capture_scalar_outputs=True):
+        compiled = torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)
+        for rows in (6, 6, 9):
+            x, t = torch.randn(rows, 4, requires_grad=True), torch.rand(5)
+            found, wanted = compiled(x, t), function(x, t)
+            torch.testing.assert_close(found, wanted)
+            gradients = [torch.autograd.grad(one.square().sum(), x) for one in (found, wanted)]
+            torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("scale", [0.5, 2.0])
+def test_a_float_argument_that_the_backward_needs(scale: float, dynamic: bool) -> None:
+    def function(x: Tensor, scale: float) -> Tensor:
+        return F.elu(x * scale, scale) * (2 * scale + 1)
+
+    compiled = torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)
+    for factor in (1, 1.5, 3):
+        x = torch.randn(6, 4, requires_grad=True)
+        gradients = [
+            torch.autograd.grad(one(x, scale * factor).exp().sum(), x)
+            for one in (compiled, function)
+        ]
+        torch.testing.assert_close(*gradients)
+
+
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("draw", [F.dropout, lambda x, p: x * torch.rand_like(x)])
 def test_a_checkpointed_region_draws_the_same_again(draw: Any, dynamic: bool) -> None:

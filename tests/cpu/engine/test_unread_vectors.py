@@ -10,6 +10,7 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
+from compiler.control.decisions import Gate
 from compiler.engine.backend import backend
 from compiler.engine.unread_vectors import values_alone
 
@@ -29,7 +30,7 @@ VALUES: dict[str, Function] = {
 
 def calls(function: Function, x: torch.Tensor) -> list[fx.Node]:
     module = make_fx(function, tracing_mode="fake")(x)
-    values_alone(module)
+    values_alone(module, gate=Gate())
     return [node for node in module.graph.nodes if "linalg" in str(node.target)]
 
 

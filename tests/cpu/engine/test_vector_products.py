@@ -28,7 +28,7 @@ PRODUCTS: dict[str, tuple[Callable[..., torch.Tensor], tuple[tuple[int, ...], tu
 
 def rewritten(function: Any, *inputs: torch.Tensor, gate: Gate | None = None) -> tuple[Any, int]:
     module = make_fx(function, tracing_mode="fake")(*inputs)
-    return module, vector_products(module, graph="0/0/inference", gate=gate)
+    return module, vector_products(module, graph="0/0/inference", gate=gate or Gate())
 
 
 def inputs_of(name: str, dtype: torch.dtype) -> list[torch.Tensor]:

@@ -27,16 +27,15 @@ def quick_max(facts: Facts, statement: Reduction) -> bool:
     the same axes."""
     if statement.op != "max" or statement.expression.dtype not in FLOATS:
         return False
-    shifted = (statement.expression, Local(statement.name, statement.dtype))
-    differences: set[str] = set()
+    shifted, differences = _below(facts, statement)
     exponentials: set[str] = set()
     summed: set[str] = set()
     for other in facts.nest.statements:
         expression = other.expression
         read = {part.name for part in walk(expression) if isinstance(part, Local)}
-        if isinstance(other, Let) and _is(expression, "sub", shifted):
-            differences.add(other.name)
-        elif isinstance(other, Let) and _is_exponential(expression, shifted, differences):
+        if isinstance(other, Let) and other.name in differences:
+            continue
+        if isinstance(other, Let) and _is_exponential(expression, shifted, differences):
             exponentials.add(other.name)
         elif statement.name in read or read & differences:
             return False
@@ -62,16 +61,21 @@ def quick_functions(facts: Facts) -> dict[Expression, str]:
     }
 
 
+def _below(facts: Facts, maximum: Reduction) -> tuple[tuple[Expression, ...], frozenset[str]]:
+    """The operands of x - max(x), and the values of a nest that are it."""
+    shifted = (maximum.expression, Local(maximum.name, maximum.dtype))
+    return shifted, frozenset(
+        other.name
+        for other in facts.nest.statements
+        if isinstance(other, Let) and _is(other.expression, "sub", shifted)
+    )
+
+
 def _below_maxima(facts: Facts) -> Iterator[Op]:
     for statement in facts.nest.statements:
         if not isinstance(statement, Reduction) or statement.op != "max":
             continue
-        shifted = (statement.expression, Local(statement.name, statement.dtype))
-        differences = {
-            other.name
-            for other in facts.nest.statements
-            if isinstance(other, Let) and _is(other.expression, "sub", shifted)
-        }
+        shifted, differences = _below(facts, statement)
         for part in facts.uses:
             if _is_exponential(part, shifted, differences) and part.dtype in _EXP:
                 yield part
@@ -106,7 +110,7 @@ def _is(expression: Expression, name: str, args: tuple[Expression, ...]) -> bool
 
 
 def _is_exponential(
-    expression: Expression, shifted: tuple[Expression, ...], differences: set[str]
+    expression: Expression, shifted: tuple[Expression, ...], differences: frozenset[str]
 ) -> TypeGuard[Op]:
     if not isinstance(expression, Op) or expression.name != "exp":
         return False
