@@ -261,7 +261,8 @@ class Recording:
         settings = self.settings
         if settings is None or settings.program or self.lacking or self.speed is not None:
             return False
-        return bool(self.all(FrameStart)) and not (self.all(CallStart) or self.all(Waiting))
+        driven = bool(self.all(Waiting))
+        return bool(self.all(FrameStart)) and not driven and not self.all(CallStart)
 
     def text(self, key: TextHash) -> str:
         """The text with this hash; "" if the trace lost it."""
