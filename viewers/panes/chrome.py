@@ -47,8 +47,11 @@ def header(
         engines = list(view.derived.of_engines)
         of = f" {engines.index(view.engine) + 1}/{len(engines)}" if view.engine in engines else ""
         on = chosen.arch or ("cuda" if view.summary.gpu else chosen.device)
-        own = "program" if chosen.program else "script" if view.summary.script else ""
-        words = [own, on] if own else [chosen.grad, chosen.engine + of, chosen.mode, on]
+        words = [chosen.grad, chosen.engine + of, chosen.mode, on]
+        if view.summary.not_in_log:
+            words = ["a log of torch's", view.summary.gpu and on]
+        elif chosen.program or view.summary.script:
+            words = ["program" if chosen.program else "script", on]
         settings = [("  ", "dim"), text(" · ".join(word for word in words if word), "dim")]
     ending: list[Span] = [STATES[state]]
     if state == "running":

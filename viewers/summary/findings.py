@@ -24,6 +24,7 @@ from viewers.summary.numerics import rejected_words
 from viewers.summary.on_stack import on_stack
 from viewers.summary.place import Place, place_of
 from viewers.summary.recompiles import RecompileCause
+from viewers.summary.verdict import USELESS
 from viewers.words import bytes_text, error_text, listed, milliseconds_text, plural, seconds_text
 
 FindingKind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
@@ -129,10 +130,11 @@ def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
     if captured and speed.eager_ms < _SHORT_MS:
         cause = ": it is so short that guards and wrappers outweigh what is saved"
         fixes = (Advice(text="Compile a larger part of the program, or more data in a call"), look)
+    more = speed.compiled_ms - speed.eager_ms
     return [
         Finding(
             kind="slower",
-            cost=f"+{milliseconds_text(speed.compiled_ms - speed.eager_ms)}",
+            cost="slower" if speed.noise >= USELESS else f"+{milliseconds_text(more)}",
             title=f"each call is slower than eager{cause}",
             place=None,
             fixes=fixes,

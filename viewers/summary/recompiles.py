@@ -55,9 +55,11 @@ class GuardChange:
     @property
     def text(self) -> str:
         """`temperature 0.125 → 0.25`, `2 <= x.size(1) <= 8, seen 9`, `n <= x.size(0), seen n = 5,
-        x.size(0) = 4`; the guard's own text if no values are known."""
+        x.size(0) = 4`; `n is no longer 2.0` if what was seen is not known, as in a log; the
+        guard's own text if no values are known."""
         if not self.seen:
-            return self.name
+            conditional = not self.expected or self.name in self.expected
+            return self.name if conditional else f"{self.name} is no longer {self.expected}"
         if all(name in self.expected for name in self.name.split(", ")):
             return f"{self.expected}, seen {self.seen}"
         return f"{self.name} {self.expected} → {self.seen}"

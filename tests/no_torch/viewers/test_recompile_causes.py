@@ -392,3 +392,13 @@ def test_the_attempt_that_reached_the_limit_is_no_recompile() -> None:
     titles = [one.title for one in found.findings]
     assert titles[1].startswith("calls 2–8 recompiled forward 7 times: ")
     assert found.findings[0].notes == ("7 of 7 recompiles for step 0 → 1 → 2 → …",)
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [("2.0", "n is no longer 2.0"), ("n <= x.size(0)", "n"), ("", "n")],
+)
+def test_a_value_that_was_not_seen_is_told_by_what_it_was(expected: str, text: str) -> None:
+    """A log of torch's has the guard that failed, but no value of the call."""
+    failed = FailedGuard(entry="0/0", guard=f"n == {expected}", name="n", expected=expected)
+    assert change_of(failed).text == text

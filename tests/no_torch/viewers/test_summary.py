@@ -189,6 +189,8 @@ def test_a_factor_with_much_noise_is_given_as_what_is_certain(
     speed = traces.speed(eager, compiled, noise=noise)
     found = summary([*traces.clean()[:-3], speed, traces.end()])
     assert found.verdict.text.startswith(words)
+    costs = [one.cost for one in found.findings if one.kind == "slower"]
+    assert costs == (["slower"] if compiled > eager else []), "no figure that is not certain"
 
 
 def test_a_backend_that_fails_is_one_finding() -> None:

@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from compiler.trace import refs
-from compiler.trace.records import CallStart, Speed, Start
+from compiler.trace.records import CallStart, NotInLog, Speed, Start
 from tests.block_capture import FILE
 from tests.block_trace import block_trace
 from tests.no_torch.viewers.panes.conftest import view_of
@@ -37,7 +37,9 @@ def test_what_compiles_itself_is_not_given_the_settings_of_a_model() -> None:
     records[0] = structs.replace(start, settings=settings)
     program = words(chrome.header(view_of(records), "replay", 120))
     assert "  program · cpu" in program
-    assert "inductor" not in script + program
+    log = words(chrome.header(view_of([*records, NotInLog(kinds=("machine",))]), "replay", 120))
+    assert "  a log of torch's  " in log
+    assert "inductor" not in script + program + log
 
 
 @pytest.mark.parametrize("state", chrome.STATES)
