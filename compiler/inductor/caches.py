@@ -118,8 +118,10 @@ def _saved_seconds(info: Mapping[str, Any]) -> float | None:
 
 def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.utils import CompileEventLogger
-    from torch._functorch._aot_autograd import autograd_cache
-    from torch._functorch._aot_autograd.autograd_cache import AOTAutogradCache
+    from torch._functorch._aot_autograd.autograd_cache import (
+        AOTAutogradCache,
+        AOTAutogradCachePickler,
+    )
     from torch._inductor.codecache import FxGraphCache
     from torch._inductor.remote_cache import RemoteCache
 
@@ -150,12 +152,16 @@ def install(recorder: Recorder) -> Uninstall:
 
     def said(event_name: Any, metadata: Any = None, *_: Any, **__: Any) -> None:
         if caches.asked.autograd and str(event_name).startswith("autograd_cache_"):
-            caches.asked.autograd[-1].update(metadata or {})
+            known = {name: value for name, value in (metadata or {}).items() if value}
+            caches.asked.autograd[-1].update(known)
 
-    def components(pickler: Any, details: Any, *_args: Any) -> Any:
-        return pickler.debug_lines(details)
+    def keyed(pickler: Any, details: Any) -> None:
+        # from 2.12 on, torch itself makes the components only where debug messages are on
+        if caches.asked.autograd:
+            caches.asked.autograd[-1]["components"] = pickler.debug_lines(details)
 
     undo = [
+        before_call(AOTAutogradCachePickler, "get_hash", safely.guarded(keyed)),
         before_call(FxGraphCache, "prepare_key", safely.guarded(caches.graph_asked)),
         after_call(FxGraphCache, "prepare_key", safely.guarded(caches.graph_prepared)),
         after_call(FxGraphCache, "load_with_key", loaded),
@@ -164,14 +170,9 @@ def install(recorder: Recorder) -> Uninstall:
         before_call(CompileEventLogger, "instant", said),
         after_call(RemoteCache, "get", safely.guarded(caches.remote_asked)),
     ]
-    if hasattr(autograd_cache, _COMPONENTS):
-        undo.append(patch(autograd_cache, _COMPONENTS, components))
     return undo_all(undo)
 
 
-_COMPONENTS = "_get_debug_lines_for_cache_key"
-"""Makes the components of AOTAutograd's key in torch 2.13 and newer, only where debug messages are
-on; before, they were always made."""
 _AUTOGRAD_CACHE = "torch._functorch._aot_autograd.autograd_cache:AOTAutogradCache"
 
 HOOK = RecordingHook(
@@ -180,6 +181,8 @@ HOOK = RecordingHook(
     needs=(
         "torch._inductor.codecache:FxGraphCache.prepare_key(gm, example_inputs, fx_kwargs)",
         "torch._inductor.codecache:FxGraphCache.load_with_key(key, debug_lines, is_backward)",
+        f"{_AUTOGRAD_CACHE}Pickler.get_hash",
+        f"{_AUTOGRAD_CACHE}Pickler.debug_lines",
         f"{_AUTOGRAD_CACHE}.try_load",
         f"{_AUTOGRAD_CACHE}._lookup",
         "torch._dynamo.utils:CompileEventLogger.instant(event_name, metadata)",

@@ -69,6 +69,10 @@ def both(name: str, dtype: str, count: int, *a: float) -> tuple[torch.Tensor, to
     return expected, found
 
 
+OTHERWISE = {"2.12": {("normal", "float16"), ("normal", "bfloat16")}}
+"""What one version of torch draws in another way, so that ATen's function is called."""
+
+
 def ours(name: str, dtype: str, pairs: bool = False) -> bool:
     """Whether the library makes the numbers."""
     return module._family(name, dtype, pairs) >= 0
@@ -104,8 +108,9 @@ def test_on_this_machine_all_of_them_are_ours() -> None:
     """torch's builds for AVX2 have what is imitated."""
     if detect().vector_bytes < AVX2.vector_bytes:
         pytest.skip("ATen calls libm on this machine")
-    for name, dtype in CASES:
-        assert ours(name, dtype), (name, dtype)
+    atens = {case for case in CASES if not ours(*case)}
+    version = ".".join(torch.__version__.split(".")[:2])
+    assert atens == OTHERWISE.get(version, set())
 
 
 @pytest.mark.parametrize(("dtype", "bits"), [("float16", 11), ("bfloat16", 8)])
