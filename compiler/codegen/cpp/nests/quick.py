@@ -34,7 +34,7 @@ def quick_max(facts: Facts, statement: Reduction) -> bool:
     for other in facts.nest.statements:
         expression = other.expression
         read = {part.name for part in walk(expression) if isinstance(part, Local)}
-        if isinstance(other, Let) and _is(expression, "sub", shifted):
+        if isinstance(other, Let) and _is_difference(expression, shifted):
             differences.add(other.name)
         elif isinstance(other, Let) and _is_exponential(expression, shifted, differences):
             exponentials.add(other.name)
@@ -70,7 +70,7 @@ def _below_maxima(facts: Facts) -> Iterator[Op]:
         differences = {
             other.name
             for other in facts.nest.statements
-            if isinstance(other, Let) and _is(other.expression, "sub", shifted)
+            if isinstance(other, Let) and _is_difference(other.expression, shifted)
         }
         for part in facts.uses:
             if _is_exponential(part, shifted, differences) and part.dtype in _EXP:
@@ -101,8 +101,8 @@ def _is_one(expression: Expression) -> bool:
     return isinstance(expression, Const) and expression.number == 1
 
 
-def _is(expression: Expression, name: str, args: tuple[Expression, ...]) -> bool:
-    return isinstance(expression, Op) and expression.name == name and expression.args == args
+def _is_difference(expression: Expression, args: tuple[Expression, ...]) -> bool:
+    return isinstance(expression, Op) and expression.name == "sub" and expression.args == args
 
 
 def _is_exponential(
@@ -113,4 +113,4 @@ def _is_exponential(
     (argument,) = expression.args
     if isinstance(argument, Local):
         return argument.name in differences
-    return _is(argument, "sub", shifted)
+    return _is_difference(argument, shifted)
