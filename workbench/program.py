@@ -48,7 +48,7 @@ def command_of(program: Sequence[str]) -> list[str]:
     return [found, *program[1:]]
 
 
-def environment_of(folder: Path, size: int = 0) -> dict[str, str]:
+def environment_of(folder: Path, size: int) -> dict[str, str]:
     """The environment, with the variables that make Python processes record into `folder`,
     each trace of at most `size` bytes if that is given."""
     before = os.environ.get("PYTHONPATH")

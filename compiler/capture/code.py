@@ -51,7 +51,7 @@ def function_location(code: CodeType) -> Location:
     )
 
 
-def instruction_location(code: CodeType, positions: Any, line: int | None = None) -> Location:
+def instruction_location(code: CodeType, positions: Any, line: int | None) -> Location:
     """The location of an instruction of `code`; `line` is the fallback if it has no positions."""
     found = getattr(positions, "lineno", None)
     if found is None:

@@ -69,7 +69,7 @@ def why_not(
     compile_id: Any,
     reason: str,
     caller: Caller,
-    free: Sequence[str] = (),
+    free: Sequence[str],
 ) -> TriedEntry:
     """Explain why this entry did not serve these locals, given torch's own `compile_id` and
     `reason`. `free`: the frame's free variables."""

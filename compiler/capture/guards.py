@@ -249,7 +249,7 @@ def _own_lines(recorder: Recorder, guards: Any) -> dict[str, Location]:
     return found
 
 
-def dynamic_sizes(shape_env: Any, caller: Caller | None = None) -> tuple[DynamicSize, ...]:
+def dynamic_sizes(shape_env: Any, caller: Caller | None) -> tuple[DynamicSize, ...]:
     """The symbols of a `ShapeEnv`, one entry per source; specialised symbols are left out.
 
     `var_to_sources`, `var_to_range` and `replacements` are in torch/fx/experimental/

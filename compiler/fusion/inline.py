@@ -47,7 +47,7 @@ def inlined(
     gate: Gate,
     fixed: set[str],
     names: dict[str, list[str]],
-    known_as: Callable[[Iterable[str]], tuple[str, ...]] = tuple,
+    known_as: Callable[[Iterable[str]], tuple[str, ...]],
 ) -> list[Node]:
     """The graph's nodes, with cheap maps inlined into their readers; `fixed` maps stay.
 

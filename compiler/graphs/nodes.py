@@ -162,7 +162,7 @@ def source_comment(node: fx.Node) -> str:
     return f"{os.path.basename(line.file)}:{line.line}  {source}"
 
 
-def describe_node(node: fx.Node, origins: tuple[str, ...] = ()) -> Node:
+def describe_node(node: fx.Node, origins: tuple[str, ...]) -> Node:
     """One FX node as a record part. Reads metadata only; installs no guard."""
     stack = node_stack(node)
     value, values = node_metas(node)

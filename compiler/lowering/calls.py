@@ -124,7 +124,7 @@ def call(
     *,
     single: bool,
     reason: str,
-    strides: Callable[[Tensor], tuple[Any, ...] | None] = lambda tensor: None,
+    strides: Callable[[Tensor], tuple[Any, ...] | None],
 ) -> tuple[Tensor | None, ...]:
     """Add the operation as a call and return its results in order.
 

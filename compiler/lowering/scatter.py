@@ -41,7 +41,7 @@ def scattered(
     *,
     mode: StoreMode,
     wraps: bool,
-    says: str = "",
+    says: str,
 ) -> Tensor:
     """The tensor with the source written at each position of `shape`, or combined with it."""
     if mode != "set" and tensor.dtype == "bool" and not (mode == "add" and builder.on_cpu):

@@ -212,21 +212,21 @@ def slopes(x: torch.Tensor, lower: float, upper: float) -> torch.Tensor:
 
 def chances(p: torch.Tensor, sizes: Sizes, strides: Sizes, dtype: str) -> torch.Tensor:
     """Uniform numbers, to be compared with probabilities. Raises as ATen does if one is none."""
-    if not _is_traced() and not _within(p, 0.0, 1.0):
+    if not _is_traced() and not _within(p, 1.0):
         torch.bernoulli(p)
     return distribution("uniform")(sizes, strides, dtype, 0.0, 1.0)
 
 
 def deviations(std: torch.Tensor, sizes: Sizes, strides: Sizes, dtype: str) -> torch.Tensor:
     """Normal numbers, to be multiplied by deviations. Raises as ATen does if one is negative."""
-    if not _is_traced() and not _within(std, 0.0, math.inf):
+    if not _is_traced() and not _within(std, math.inf):
         torch.normal(0.0, std)
     return distribution("normal")(sizes, strides, dtype, 0.0, 1.0)
 
 
-def _within(numbers: torch.Tensor, least: float, greatest: float) -> bool:
+def _within(numbers: torch.Tensor, greatest: float) -> bool:
     low, high = torch.aminmax(numbers.detach())
-    return bool(low.item() >= least and high.item() <= greatest)
+    return bool(low.item() >= 0.0 and high.item() <= greatest)
 
 
 _FOR_EACH: dict[str, Callable[..., torch.Tensor]] = {

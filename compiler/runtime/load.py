@@ -76,7 +76,7 @@ def load_unit(path: Path, launcher: Launcher) -> LoadedUnit:
 
 
 def functions(
-    unit: LoadedUnit, segments: Iterable[SegmentEntry], otherwise: Callable[..., Any] | None = None
+    unit: LoadedUnit, segments: Iterable[SegmentEntry], otherwise: Callable[..., Any] | None
 ) -> dict[str, Callable[..., Any]]:
     """The functions of the segments by name; `otherwise` is for the boxed one."""
     return {

@@ -188,7 +188,7 @@ def _refused(view: View, asked: Decided, width: int) -> Row:
     return Row(body=((line, "bad"), (still, "dim")))
 
 
-def buttons(asked: Decided, width: int = NARROW) -> Line:
+def buttons(asked: Decided, width: int) -> Line:
     """` a accept   v veto   f force `, each with what it does here; faint where it does nothing."""
     narrow = width < NARROW
     owner = "" if narrow else f"{_owner(asked.id)}'s choice: "

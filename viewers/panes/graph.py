@@ -159,9 +159,7 @@ def _column(graph: Graph, width: int) -> int:
     return min(longest + 1, max(8, width // 2))
 
 
-def node_row(
-    graph: Graph, node: Node, width: int, column: int, seconds: float | None = None
-) -> Row:
+def node_row(graph: Graph, node: Node, width: int, column: int, seconds: float | None) -> Row:
     """`≈18 amax        amax_default    4×8×128×1`; `seconds`: of the kernel that ends here."""
     ref = refs.node(graph.id, node.name)
     shape = _shape(node)

@@ -10,12 +10,12 @@ from viewers.plain import plain
 from viewers.words import numbers_text
 
 
-def line_text(location: Location | None, inferred: bool = False, width: int = 4) -> str:
+def line_text(location: Location | None, inferred: bool = False) -> str:
     """The gutter: `  19 `, ` ≈18 `, blanks if no line is known."""
     if location is None:
-        return " " * (width + 1)
+        return " " * 5
     number = f"≈{location.line}" if inferred else str(location.line)
-    return pad_left(number, width) + " "
+    return pad_left(number, 4) + " "
 
 
 def operations_text(name: str) -> str:

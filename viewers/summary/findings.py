@@ -354,7 +354,7 @@ def values_text(cause: RecompileCause) -> str:
 
 
 def _break(
-    site: BreakSite, also: Sequence[BreakSite] = (), carried: Sequence[RecompileCause] = ()
+    site: BreakSite, also: Sequence[BreakSite], carried: Sequence[RecompileCause]
 ) -> Finding:
     """The finding of a break. `also`: breaks that cost nothing more. `carried`: recompiles of what
     comes after it, caused by the value it computes."""

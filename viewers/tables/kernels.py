@@ -23,10 +23,10 @@ def kernels_lines(
     rows: Sequence[KernelRow],
     names: FileNames,
     width: int,
-    indent: int = 0,
+    indent: int,
     *,
     main: str = "",
-    seconds: Mapping[str, float] | None = None,
+    seconds: Mapping[str, float] | None,
     in_pane: bool = False,
 ) -> list[TextLine]:
     """A line for each kernel. `main`: the file whose name is left out of the places; `seconds`:

@@ -32,7 +32,7 @@ ROWS = 8
 
 
 def blocks(
-    difference: Difference, width: int, code: bool = False, graphs: bool = True
+    difference: Difference, width: int, code: bool, graphs: bool = True
 ) -> list[list[TextLine]]:
     """What changed, by kind; kinds without a change are left out. Without `graphs`, not what only
     graphs of the same cut have in common: guards, decisions and kernels."""

@@ -171,9 +171,7 @@ def warning_lines(summary: Summary) -> list[TextLine]:
     return lines
 
 
-def _footer(
-    summary: Summary, show: Sequence[str], trace: str, first: Sequence[str] = ()
-) -> TextLine:
+def _footer(summary: Summary, show: Sequence[str], trace: str, first: Sequence[str]) -> TextLine:
     has: dict[str, object] = {
         **dict.fromkeys(first, True),
         "output": summary.failure,

@@ -107,7 +107,7 @@ def _settings(settings: Settings, way: Way) -> Settings:
     )
 
 
-def row_of(way: Way, recording: Recording, end: End, base: Recording | None = None) -> ModeRow:
+def row_of(way: Way, recording: Recording, end: End, base: Recording | None) -> ModeRow:
     """The row of one recording; `base` is the recording of the default mode."""
     speed = recording.last(Speed)
     again = speed.compiled_again if speed is not None else 0

@@ -45,7 +45,7 @@ class Entry(Widget, can_focus=True):
         prompt = f" {self.prompt}: " if self.prompt else " / "
         body = ((plain(prompt), "key"), (plain(self.words), "text"), ("▏", "accent"))
         right = ((self.note + " ", "dim"),)
-        return Strip(exactly(fill(body, right, width, self.theme, "title"), width, self.theme))  # type: ignore[arg-type]
+        return Strip(exactly(fill(body, right, width, self.theme), width, self.theme))  # type: ignore[arg-type]
 
     def on_key(self, event: events.Key) -> None:
         event.stop()

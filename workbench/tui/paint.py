@@ -65,9 +65,9 @@ def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> lis
     ]
 
 
-def fill(line: Line, right: Line, width: int, theme: Theme, tint: Tint = "") -> list[Segment]:
+def fill(line: Line, right: Line, width: int, theme: Theme) -> list[Segment]:
     """One line of the screen's edge: left words, right words."""
-    return paint(Row(body=line, right=right), width, 0, theme, tint)
+    return paint(Row(body=line, right=right), width, 0, theme, "title")
 
 
 def exactly(segments: list[Segment], width: int, theme: Theme) -> list[Segment]:

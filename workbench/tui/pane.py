@@ -332,7 +332,7 @@ class PaneView(Widget, can_focus=True):
             (f"  {content.subject}" if content.subject else "", "title" if focus else "strong"),
         )
         right = ((" ", "text"), *content.right, (" ", "text")) if content.right else ()
-        return fill(left, right, width, self.theme, "title")  # type: ignore[arg-type]
+        return fill(left, right, width, self.theme)  # type: ignore[arg-type]
 
     def on_resize(self) -> None:
         self.screen.resized(self)  # type: ignore[attr-defined]

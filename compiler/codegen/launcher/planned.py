@@ -31,7 +31,7 @@ DIRECT = "graph"
 
 
 def segment_functions(
-    plan: Plan, forms: Forms, kernels: Kernels, device: int = -1
+    plan: Plan, forms: Forms, kernels: Kernels, device: int
 ) -> list[SegmentFunction]:
     """All segments of the plan, in order. A graph that is a single segment is called directly.
 

@@ -126,7 +126,7 @@ def operator(
     dtype: str,
     need: Callable[[str], None],
     *,
-    quick: bool = False,
+    quick: bool,
 ) -> str:
     """The text of an operator; `operand` is the dtype of its (last) operand.
 

@@ -34,9 +34,9 @@ def times(size: Size, name: str) -> str:
     return f"({text})*{name}" if len(terms(size)) > 1 else f"{text}*{name}"
 
 
-def formula(strides: Sequence[Size], offset: Size, names: Sequence[str] | None = None) -> str:
+def formula(strides: Sequence[Size], offset: Size) -> str:
     """`5*i + j + 3`."""
-    names = names or [axis_name(axis) for axis in range(len(strides))]
+    names = (axis_name(axis) for axis in range(len(strides)))
     text = ""
     for stride, name in (*zip(strides, names, strict=True), (offset, "")):
         if stride == 0:

@@ -16,9 +16,7 @@ from compiler.runtime.launcher import release_pooled
 _SELF = Path("/proc/self")
 
 
-def peak_bytes(
-    call: Callable[[], object], device: str = "cpu", *, graphs: bool = False
-) -> int | None:
+def peak_bytes(call: Callable[[], object], device: str, *, graphs: bool = False) -> int | None:
     """Peak memory in bytes; None if this machine does not report it. Includes the call's result.
 
     `device` is where the call runs: `cpu` or `cuda`. On a GPU, this is what torch's allocator hands

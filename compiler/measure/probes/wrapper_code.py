@@ -62,7 +62,7 @@ class WrapperCode:
 
 
 def instrumented(
-    text: str, file: str, kernels: Collection[str], replaced: Collection[int] = ()
+    text: str, file: str, kernels: Collection[str], replaced: Collection[int]
 ) -> WrapperCode:
     """Instrument the text of a generated module. Raises `NoSteps`.
 

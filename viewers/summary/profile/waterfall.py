@@ -68,9 +68,7 @@ class Waterfall:
         return tuple(found)
 
 
-def waterfall_of(
-    head: CallProfile, rows: Sequence[RegionRow], sort: Sort = "difference"
-) -> Waterfall:
+def waterfall_of(head: CallProfile, rows: Sequence[RegionRow], sort: Sort) -> Waterfall:
     differing = [row for row in rows if row.standing != "noise"]
     quiet = ordered([row for row in rows if row.standing == "noise"], sort)
     total = Sums(

@@ -49,7 +49,7 @@ class Event:
     record: AnyRecord | Started
 
 
-def events_of(recording: Recording, world: int = 0) -> tuple[Event, ...]:
+def events_of(recording: Recording, world: int) -> tuple[Event, ...]:
     """All of them, in order. `world`: how many ranks there are; an operation outside graphs that
     only some of them take part in is left out."""
     began: dict[str, int] = {}

@@ -70,7 +70,7 @@ def profile(
     return [*lines, BLANK, line((keep, "dim"), hang=2)]
 
 
-def first_line(one: Profile, names: FileNames, engine: str = "") -> TextLine:
+def first_line(one: Profile, names: FileNames, engine: str) -> TextLine:
     """`1.32x slower: block.py:21 fused attention became 2 products and a softmax`."""
     verdict = one.verdict
     where = f"{names.place(verdict.place.file, verdict.place.line)} " if verdict.place else ""

@@ -67,7 +67,7 @@ def _below(facts: Facts, maximum: Reduction) -> tuple[tuple[Expression, ...], fr
     return shifted, frozenset(
         other.name
         for other in facts.nest.statements
-        if isinstance(other, Let) and _is(other.expression, "sub", shifted)
+        if isinstance(other, Let) and _is_difference(other.expression, shifted)
     )
 
 
@@ -105,8 +105,8 @@ def _is_one(expression: Expression) -> bool:
     return isinstance(expression, Const) and expression.number == 1
 
 
-def _is(expression: Expression, name: str, args: tuple[Expression, ...]) -> bool:
-    return isinstance(expression, Op) and expression.name == name and expression.args == args
+def _is_difference(expression: Expression, args: tuple[Expression, ...]) -> bool:
+    return isinstance(expression, Op) and expression.name == "sub" and expression.args == args
 
 
 def _is_exponential(
@@ -117,4 +117,4 @@ def _is_exponential(
     (argument,) = expression.args
     if isinstance(argument, Local):
         return argument.name in differences
-    return _is(argument, "sub", shifted)
+    return _is_difference(argument, shifted)

@@ -377,7 +377,7 @@ class Loops:
             for place in range(steps):
                 at = name if place == 0 else f"{name} + {place * lanes}"
                 at = str(place * lanes) if once else at
-                calls.add(_call("step", at, found, place))
+                calls.add(_step(at, found, place))
             if once:
                 scope.code.extend(calls)
             else:
@@ -385,7 +385,7 @@ class Loops:
             if single:
                 header = f"for (; {name} + {lanes} <= {bound}; {name} += {lanes})"
                 one = Code()
-                one.add(_call("step", name, found, 0))
+                one.add(_step(name, found, 0))
                 scope.code.loop(header, one)
         if tail and once:
             at, left = str(steps * lanes), str((width or 0) % lanes)
@@ -489,8 +489,8 @@ def _parts(size: Size, lanes: int, steps: int) -> tuple[bool, bool, bool]:
     return size >= steps * lanes, steps > 1 and left >= lanes, bool(left % lanes)
 
 
-def _call(function: str, at: str, found: list[Accumulator], place: int) -> str:
+def _step(at: str, found: list[Accumulator], place: int) -> str:
     arguments = [at]
     for accumulator in found:
         arguments += accumulator.arguments(place)
-    return f"{function}({', '.join(arguments)});"
+    return f"step({', '.join(arguments)});"

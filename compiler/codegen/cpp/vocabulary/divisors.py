@@ -17,7 +17,7 @@ def gcd(lanes: Lanes, held: str) -> str:
     lanes are done. Lanes are taken one by one where no instruction converts 64-bit integers to
     floats, or one of these is too large."""
     if lanes.count == 1 or (held == "int64" and not hardware.is_avx512(lanes)):
-        return special_functions.of_two_integers(lanes, "gcd", held, "gcd")
+        return special_functions.gcd(lanes, held, "gcd")
     register, wide = lanes.type(held), QUOTIENTS.get(held, "float32")
     two = f"{register} a, {register} b"
     if BYTES[wide] * lanes.count > lanes.isa.vector_bytes:
@@ -25,7 +25,7 @@ def gcd(lanes: Lanes, held: str) -> str:
         return arithmetic.function(lanes, "gcd", two, register, by_halves(lanes, "gcd({a}, {b})"))
     far = ""
     if held == "int64":
-        each = special_functions.of_two_integers(lanes, "gcd", held, "gcd_far")
+        each = special_functions.gcd(lanes, held, "gcd_far")
         far = f"{if_too_large(lanes, each.format('a', 'b'))}\n  "
     body = f"{far}{_euclid(lanes, held, wide)}"
     return arithmetic.function(lanes, "gcd", two, register, body, "OUTLINE")

@@ -53,7 +53,7 @@ WHOLE = {"float32": "12582912.0f", "float64": "0x1.8p52"}
 """1.5 * 2^23 and 1.5 * 2^52: adding it rounds to a whole number, which the low bits then hold."""
 
 
-def nearest(lanes: Lanes, register: str, held: str = "float32") -> None:
+def nearest(lanes: Lanes, register: str, held: str) -> None:
     """Define `nearest(x)`: the nearest whole number for |x| < 2^22 (2^51)."""
     builtin, whole = hardware.rounding(lanes, held, "round"), WHOLE[held]
     body = f"return {builtin};" if builtin else f"return (x + {whole}) - {whole};"
@@ -70,7 +70,7 @@ def power_of_two(lanes: Lanes, register: str, held: str, whole: str, by: int) ->
     return f"({register})((({bits}){whole} << {of_mantissa}) + {exponent})"
 
 
-def scale(lanes: Lanes, register: str, held: str = "float32") -> None:
+def scale(lanes: Lanes, register: str, held: str) -> None:
     """Define `scale(x, n)`: x * 2^n for whole n, rounded once."""
     builtin = hardware.scale(lanes, held)
     if builtin is not None:

@@ -25,10 +25,9 @@ def function(lanes: Lanes, op: str, held: str) -> str | None:
     return None if file is None else _each(lanes, op, file, held, ("x",), op)
 
 
-def of_two_integers(lanes: Lanes, op: str, held: str, name: str) -> str:
-    """The text of a call of the function that the file `op` defines; `name` is its version for
-    vectors."""
-    return _each(lanes, op, op, held, ("a", "b"), name)
+def gcd(lanes: Lanes, held: str, name: str) -> str:
+    """The text of a call; `name` is the function's version for vectors."""
+    return _each(lanes, "gcd", "gcd", held, ("a", "b"), name)
 
 
 def of_lane(lanes: Lanes, op: str, operands: tuple[str, ...], file: str = "") -> str:

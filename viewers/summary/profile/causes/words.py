@@ -98,10 +98,10 @@ def named(names: Iterable[str], limit: int = 4) -> str:
     return listed(words, limit)
 
 
-def operations_text(operations: Sequence[EagerOperation], limit: int = 4) -> str:
+def operations_text(operations: Sequence[EagerOperation]) -> str:
     """`aten.mul.Tensor ×2, aten.add.Tensor`; views if there is nothing else."""
     working = [one for one in operations if one.launches] or operations
-    return named((one.operation for one in working), limit)
+    return named(one.operation for one in working)
 
 
 def split_arguments(text: str) -> tuple[list[str], dict[str, str]]:
