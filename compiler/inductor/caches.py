@@ -120,6 +120,7 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.utils import CompileEventLogger
     from torch._functorch._aot_autograd.autograd_cache import (
         AOTAutogradCache,
+        AOTAutogradCacheDetails,
         AOTAutogradCachePickler,
     )
     from torch._inductor.codecache import FxGraphCache
@@ -155,13 +156,13 @@ def install(recorder: Recorder) -> Uninstall:
             known = {name: value for name, value in (metadata or {}).items() if value}
             caches.asked.autograd[-1].update(known)
 
-    def keyed(pickler: Any, details: Any) -> None:
+    def keyed(result: Any, pickler: Any, details: Any) -> None:
         # from 2.12 on, torch itself makes the components only where debug messages are on
-        if caches.asked.autograd:
+        if caches.asked.autograd and isinstance(details, AOTAutogradCacheDetails):
             caches.asked.autograd[-1]["components"] = pickler.debug_lines(details)
 
     undo = [
-        before_call(AOTAutogradCachePickler, "get_hash", safely.guarded(keyed)),
+        after_call(AOTAutogradCachePickler, "get_hash", safely.guarded(keyed)),
         before_call(FxGraphCache, "prepare_key", safely.guarded(caches.graph_asked)),
         after_call(FxGraphCache, "prepare_key", safely.guarded(caches.graph_prepared)),
         after_call(FxGraphCache, "load_with_key", loaded),
@@ -181,6 +182,7 @@ HOOK = RecordingHook(
     needs=(
         "torch._inductor.codecache:FxGraphCache.prepare_key(gm, example_inputs, fx_kwargs)",
         "torch._inductor.codecache:FxGraphCache.load_with_key(key, debug_lines, is_backward)",
+        f"{_AUTOGRAD_CACHE}Details",
         f"{_AUTOGRAD_CACHE}Pickler.get_hash",
         f"{_AUTOGRAD_CACHE}Pickler.debug_lines",
         f"{_AUTOGRAD_CACHE}.try_load",
