@@ -30,6 +30,7 @@ def test_the_graph_runs_on_aten_and_a_warning_says_why(monkeypatch: pytest.Monke
     assert "0/0/inference" in message
 
 
+@torch._dynamo.config.patch(capture_scalar_outputs=True)
 def test_what_leaves_a_graph_to_aten_is_said_with_its_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -39,7 +40,6 @@ def test_what_leaves_a_graph_to_aten_is_said_with_its_line(
         return x * int(t.item() * 10)  # which the backward needs, too
 
     monkeypatch.setattr(failures, "_said", set())
-    monkeypatch.setattr(torch._dynamo.config, "capture_scalar_outputs", True)
     compiled = torch.compile(program, backend=backend)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
