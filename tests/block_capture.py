@@ -213,7 +213,7 @@ def recompile(cid: str, call: int) -> Recompile:
         )
         if cid != "0/2":
             advice = Advice(
-                text=f"Or remove the graph break: {name} was made before it, so that the caller "
+                text=f"Or remove the graph break: {name} was made before it, so the caller "
                 "cannot mark it",
                 code="torch.compile(model, dynamic=True)",
             )

@@ -107,7 +107,7 @@ def _size(changed: ChangedValue, settings: Settings) -> Advised:
     if changed.made:
         text = f"A mark before the call does not reach {tensor}, which the model computes in Python"
         if changed.resumed:
-            text = f"Or remove the graph break: {tensor} was made before it, so that the caller "
+            text = f"Or remove the graph break: {tensor} was made before it, so the caller "
             text += "cannot mark it"
         return Advice(text=text, code="torch.compile(model, dynamic=True)")
     if _MODULE_STATE.search(changed.source):
