@@ -317,10 +317,8 @@ _MODULE_ATTRIBUTE = re.compile(
     r"^L\['self'\](?:\._modules\['[^']+'\])*(?:\.(?P<plain>\w+)|\.__dict__\['(?P<own>\w+)'\])$"
 )
 
-
 _OF_MODULE = re.compile(r"^L\['self'\]\.(?!(.*\.)?__dict__$)")
 """What a module keeps, which no caller passes; not its attributes themselves."""
-
 
 _LEARNING_RATE = re.compile(r"^L\['self'\]\.param_groups\[\d+\]\['lr'\]$")
 """The learning rate of a `torch.optim.Optimizer`."""
