@@ -100,7 +100,7 @@ class Inside:
                     theirs()()
                     if not again:
                         break
-        except BaseException:  # the measurement makes the same call, and reports what it raises
+        except (Exception, SystemExit):  # the measurement makes the same call, and reports it
             return again
         finally:
             state.restore()
