@@ -66,8 +66,8 @@ def _describe(value: object, depth: int) -> str:
     kind = type(value)
     if kind in _PRINTED:
         return repr(value)
-    if kind in (str, bytes, bytearray):
-        return repr(value[:_MAX_LENGTH])  # type: ignore[index]
+    if kind in (str, bytes, bytearray) and isinstance(value, str | bytes | bytearray):
+        return repr(value[:_MAX_LENGTH])
     if kind in (tuple, list, set, frozenset, dict):
         return _describe_container(value, depth)
     if issubclass(kind, torch.Tensor):

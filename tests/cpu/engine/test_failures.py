@@ -34,7 +34,7 @@ def test_the_graph_runs_on_aten_and_a_warning_says_why(monkeypatch: pytest.Monke
 def test_what_leaves_a_graph_to_aten_is_said_with_its_line(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """An operation, a result, or what an argument is for."""
+    """A size that a tensor holds."""
 
     def program(x, t):
         return x * int(t.item() * 10)  # which the backward needs, too

@@ -52,6 +52,8 @@ def test_what_float64_does_not_decide() -> None:
     assert judged(rounded, off.float()) is None
     assert judged(rounded.long(), off.long() + 1) is None
     assert judged(rounded, (EXACT * 1.5).bfloat16()) is None, "eager is far off itself"
+    assert judged(rounded, off, off) is None, "its reference is eager again"
+    assert judged(EXACT * (1 + 1e-6), EXACT) is not None, "eager is in float64"
 
 
 def test_large_models_are_not_copied() -> None:
