@@ -3,7 +3,7 @@
     python benchmarks/engine_sweep.py [--quick] [--only NAME] [--worse-than 0.9] [--threads 1]
                                       [--results FILE] [--again] [--seconds 0.3]
                                       [--jobs 14] [--seed 1] [--count 250] [--minutes 8]
-                                      [--print] [--markdown]
+                                      [--print]
 
 Cases come from torch's op database (`growing.py` grows its samples to three sizes) and from
 fused patterns (`fused_patterns.py`), in several dtypes and layouts, forward, and forward and
@@ -17,8 +17,10 @@ the processor's caches, which the kernels of a real call displace. Where ours is
 but would not be without that, the summary counts the case as torch's own call; all others are our
 kernels (or a library's call).
 
-The results are lines of JSON in a file, appended as they come: a sweep that was interrupted goes on
-where it ended, and `--print` only prints. `--only` selects names that contain it (or the whole key,
+The results are lines of JSON in a file that git ignores, appended as they come: a sweep that was
+interrupted goes on where it ended, and `--print` only prints. Before its rows, each run appends a
+line with its command, the machine, the versions and the day. `docs/make_engine_sweep.py` makes
+`docs/engine-sweep.md` from such files. `--only` selects names that contain it (or the whole key,
 `pad float32 medium contiguous forward`); `--again` measures its cases anew, and with
 `--worse-than 0.9` only those below this ratio of Inductor's time over ours, or slower than eager by
 more than torch's own call. A case that ends its process is recorded as a crash of the side that was
@@ -32,13 +34,17 @@ that `--count` or `--minutes` ends has measured a fair sample.
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
+import os
+import shlex
 import statistics
+import subprocess
 import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +65,39 @@ LARGE = 50e-6
 """Seconds of eager from which a case counts in the comparison with eager."""
 
 
+def lines(results: Path) -> list[Row]:
+    """The rows of a file, and the lines of the runs that measured them (`run`)."""
+    if not results.exists():
+        return []
+    return [json.loads(text) for text in results.read_text().splitlines()]
+
+
 def read(results: Path, threads: int) -> dict[str, Row]:
     """The last row of each case with this many threads."""
-    found: dict[str, Row] = {}
-    if results.exists():
-        for text in results.read_text().splitlines():
-            row = json.loads(text)
-            if row["threads"] == threads:
-                found[row["case"]] = row
-    return found
+    return {
+        row["case"]: row for row in lines(results) if "case" in row and row["threads"] == threads
+    }
+
+
+def described(threads: int) -> Row:
+    """A run: its command, and what its times depend on."""
+    import torch
+
+    from compiler.processor import processor_name
+
+    settings = [
+        f"{name}={os.environ[name]}"
+        for name in ("TCW_ISA", "ATEN_CPU_CAPABILITY")
+        if name in os.environ
+    ]
+    compiler = subprocess.run(["g++", "--version"], capture_output=True, text=True, check=True)
+    return {
+        "run": " ".join([*settings, "engine_sweep.py", shlex.join(sys.argv[1:])]).rstrip(),
+        "threads": threads,
+        "machine": f"{processor_name()}, {len(os.sched_getaffinity(0))} cores",
+        "versions": f"torch {torch.__version__}, {compiler.stdout.splitlines()[0]}",
+        "day": datetime.date.today().isoformat(),
+    }
 
 
 def line(key: str, row: Row) -> str:
@@ -77,20 +107,6 @@ def line(key: str, row: Row) -> str:
         f"{key:56.56} {eager * 1e6:9.1f} {torch} {inductor * 1e6:9.1f} {ours * 1e6:9.1f}"
         f" {inductor / ours:8.2f} {eager / ours:7.2f}"
     )
-
-
-def markdown(rows: dict[str, Row]) -> Iterator[str]:
-    """The whole table, the worst against Inductor first."""
-    yield f"| case | eager | {TORCH} | Inductor | tcw | Inductor/tcw | eager/tcw |"
-    yield "|---|---|---|---|---|---|---|"
-    timed = [(key, row) for key, row in rows.items() if "tcw" in row]
-    for key, row in sorted(timed, key=lambda one: one[1]["inductor"] / one[1]["tcw"]):
-        eager, inductor, ours = (row[side] for side in ("eager", "inductor", "tcw"))
-        torch = f"{row[TORCH] * 1e6:,.0f}" if TORCH in row else ""
-        yield (
-            f"| {key} | {eager * 1e6:,.0f} | {torch} | {inductor * 1e6:,.0f} | {ours * 1e6:,.0f}"
-            f" | {inductor / ours:.2f} | {eager / ours:.2f} |"
-        )
 
 
 def summary(rows: dict[str, Row]) -> list[str]:
@@ -110,7 +126,9 @@ def summary(rows: dict[str, Row]) -> list[str]:
     ]
     if eager:
         ratios = [row["eager"] / row["tcw"] for row in eager]
-        own = [one if slower_kernel(row) else 1.0 for one, row in zip(ratios, eager, strict=True)]
+        own = [
+            ratio if slower_kernel(row) else 1.0 for ratio, row in zip(ratios, eager, strict=True)
+        ]
         found += [
             f"eager's over ours, where eager takes {LARGE * 1e6:.0f} µs or more ({len(eager)}):"
             f" geomean {statistics.geometric_mean(ratios):.2f}, worst {min(ratios):.2f}; below"
@@ -119,6 +137,11 @@ def summary(rows: dict[str, Row]) -> list[str]:
             f" itself: {share(own, EAGER)}",
         ]
     return found
+
+
+def against_inductor(case: tuple[str, Row]) -> float:
+    """Inductor's time over ours, of a case that was measured."""
+    return float(case[1]["inductor"] / case[1]["tcw"])
 
 
 def behind(row: Row, limit: float) -> bool:
@@ -157,6 +180,8 @@ def sweep(given: argparse.Namespace, chosen: list[Any]) -> None:
     left = [case.key for case in shuffled(chosen, given.seed) if case.key not in known]
     measured = sum("tcw" in known[case.key] for case in chosen if case.key in known)
     with given.results.open("a") as stream:
+        if left:
+            print(json.dumps(described(given.threads)), file=stream, flush=True)
 
         def found(key: str, row: Row) -> bool:
             nonlocal measured
@@ -186,7 +211,6 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--again", action="store_true", help="measure known cases anew")
     parser.add_argument("--print", action="store_true", help="measure nothing")
-    parser.add_argument("--markdown", action="store_true", help="print the whole table")
     parser.add_argument("--seconds", type=float, default=0.3, help="for each case")
     parser.add_argument("--jobs", type=int, default=1, help="cases at a time, each on its cores")
     parser.add_argument("--seed", type=int, default=0, help="of the random order of the cases")
@@ -212,16 +236,13 @@ def main() -> None:
             raise SystemExit(str(error)) from None
     rows = read(given.results, given.threads)
     rows = {case.key: rows[case.key] for case in chosen if case.key in rows}
-    if given.markdown:
-        print("\n".join(markdown(rows)))
-        return
     if given.worse_than is not None:
         print(
             f"{'microseconds a call':56} {'eager':>9} {TORCH:>9} {'inductor':>9} {'tcw':>9}"
             " inductor/  eager/"
         )
         timed = [(key, row) for key, row in rows.items() if "tcw" in row]
-        for key, row in sorted(timed, key=lambda one: one[1]["inductor"] / one[1]["tcw"]):
+        for key, row in sorted(timed, key=against_inductor):
             if min(row["inductor"], row["eager"]) / row["tcw"] < given.worse_than:
                 print(line(key, row))
         for key, row in rows.items():
@@ -233,12 +254,10 @@ def main() -> None:
 
 def forget(results: Path, keys: set[str], threads: int) -> None:
     """Remove the rows of these cases."""
-    if not results.exists():
-        return
-    lines = results.read_text().splitlines()
-    rows = [(text, json.loads(text)) for text in lines]
-    kept = [text for text, row in rows if row["case"] not in keys or row["threads"] != threads]
-    results.write_text("".join(f"{text}\n" for text in kept))
+    rows = lines(results)
+    kept = [row for row in rows if row.get("case") not in keys or row["threads"] != threads]
+    if len(kept) < len(rows):
+        results.write_text("".join(f"{json.dumps(row)}\n" for row in kept))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from functools import cache
 import pytest
 import torch
 
-from benchmarks.engine_sweep import behind, skipped, slower_kernel, summary
+from benchmarks.engine_sweep import behind, described, skipped, slower_kernel, summary
 from benchmarks.growing import LARGEST, NoCase
 from benchmarks.sweep_cases import SIZES, SweepCase, called, operations
 from benchmarks.sweep_workers import in_workers, measure, without_eager
@@ -69,6 +69,16 @@ def test_the_summary_tells_the_cost_of_a_call_apart() -> None:
     text = "\n".join(summary({"a": call, "b": kernel}))
     assert "below 0.95 2 (100.0%)" in text
     assert "takes by itself: 1 (50.0%)" in text
+
+
+def test_a_run_says_what_its_times_depend_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCW_ISA", "avx2")
+    monkeypatch.setattr(sys, "argv", ["engine_sweep.py", "--only", "cat add"])
+    run = described(2)
+    assert run["run"] == "TCW_ISA=avx2 engine_sweep.py --only 'cat add'"
+    assert run["threads"] == 2
+    assert "cores" in run["machine"]
+    assert torch.__version__ in run["versions"]
 
 
 def test_torch_is_called_in_the_caches_that_eager_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
