@@ -1,9 +1,11 @@
-"""The five common changes of CONTRIBUTING: the files that it names, and the registries in them."""
+"""The five common changes of CONTRIBUTING, the files that they name and the registries in them; the
+lists of benchmarks and news."""
 
 from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -65,7 +67,7 @@ def test_names_in_the_lists_are_names_in_the_files_that_they_are_said_to_be_in()
             head, _, words = item.partition(": ")
             (file,) = re.findall(r"`([\w/.]+/[\w.]+\.\w+)`", head)
             pattern = re.sub(r"\b[A-Z]{3,}\b", "*", file)
-            texts = [one.read_text(encoding="utf-8") for one in ROOT.glob(pattern)]
+            texts = [path.read_text(encoding="utf-8") for path in ROOT.glob(pattern)]
             for name in re.findall(r"`(_?[A-Z][A-Z_]{3,})`", words):
                 in_base = name == "SCHEMA_VERSION"
                 assert in_base or any(re.search(rf"\b{name}\b", text) for text in texts), name
@@ -76,7 +78,7 @@ def test_every_family_of_advice_is_in_the_table() -> None:
         file.stem
         for file, tree in trees("compiler/capture/advice/*.py")
         if file.stem != "table"
-        and any(isinstance(one, ast.FunctionDef) and one.name == "advise" for one in tree.body)
+        and any(isinstance(node, ast.FunctionDef) and node.name == "advise" for node in tree.body)
     }
     table = (ROOT / "compiler/capture/advice/table.py").read_text(encoding="utf-8")
     listed = table.partition("FAMILIES")[2].partition("\n)")[0]
@@ -133,3 +135,24 @@ def test_every_pane_of_an_arrangement_is_drawn_and_explained() -> None:
     assert placed <= PANES.keys()
     assert placed <= SENTENCES.keys()
     assert ARRANGEMENTS.keys() <= HINTS.keys() | {name for name, _ in GOES}
+
+
+def test_every_benchmark_is_listed() -> None:
+    listed = re.findall(
+        r"^\| `(\w+\.py)`", (ROOT / "benchmarks/README.md").read_text(), re.MULTILINE
+    )
+    commands = [
+        file.name for file, tree in trees("benchmarks/*.py") if "__main__" in ast.dump(tree)
+    ]
+    assert sorted(listed) == commands
+
+
+def test_every_fragment_of_news_has_a_kind() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    kinds = {kind["directory"] for kind in project["tool"]["towncrier"]["type"]}
+    readme = (ROOT / "news/README.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)` \|", readme, re.MULTILINE)) == kinds
+    for file in ROOT.glob("news/*"):
+        assert file.name == "README.md" or re.fullmatch(
+            rf"(\d+|\+[\w-]+)\.({'|'.join(kinds)})(\.\d+)?\.md", file.name
+        ), file

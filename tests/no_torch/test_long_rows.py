@@ -1,4 +1,4 @@
-"""CONTRIBUTING lists each file with tests that plain `pytest` leaves out."""
+"""`tests/README.md` lists each file with tests that plain `pytest` leaves out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LONG = re.compile(r"pytest\.mark\.long\b|\bmostly_long\(|\beach_(isa|width)\b")
 
 def rows() -> list[str]:
     """The files in the first column of the table; a row names a folder once."""
-    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    text = (ROOT / "tests" / "README.md").read_text(encoding="utf-8")
     table = text.partition("| file | the long part |")[2].partition("\n\n")[0]
     found = []
     for row in table.splitlines():
@@ -26,16 +26,16 @@ def rows() -> list[str]:
 
 
 FILES = sorted(
-    one.relative_to(ROOT).as_posix()
-    for one in (ROOT / "tests").rglob("test_*.py")
-    if one != Path(__file__) and LONG.search(one.read_text(encoding="utf-8"))
+    path.relative_to(ROOT).as_posix()
+    for path in (ROOT / "tests").rglob("test_*.py")
+    if path != Path(__file__) and LONG.search(path.read_text(encoding="utf-8"))
 )
 
 
 @pytest.mark.parametrize("file", FILES)
 def test_a_file_with_long_tests_has_a_row(file: str) -> None:
-    assert any(fnmatch(file, one) for one in rows())
+    assert any(fnmatch(file, row) for row in rows())
 
 
 def test_a_row_names_files_that_have_long_tests() -> None:
-    assert [one for one in rows() if not any(fnmatch(file, one) for file in FILES)] == []
+    assert [row for row in rows() if not any(fnmatch(file, row) for file in FILES)] == []

@@ -17,7 +17,7 @@ from tests.cpu.engine.random_programs import PROGRAMS, SHAPES, Step, run
 from tests.cpu.engine.random_sizes import SizeStep
 
 EXAMPLES = int(os.environ.get("TCW_RANDOM_GRAPHS", "4"))
-"""The number of programs of each kind; CONTRIBUTING.md has the command for a long run."""
+"""The number of programs of each kind; tests/README.md has the command for a long run."""
 
 SHRINK = (Phase.shrink,) if os.environ.get("TCW_SHRINK") else ()
 """Shrinking compiles hundreds of programs, so it is only done on request."""
