@@ -23,7 +23,7 @@ def backend(engine: str) -> str | Callable[..., Any]:
     if engine != "tcw":
         return engine
     sys.path.insert(0, str(ROOT))
-    from compiler.engine.backend import backend as ours
+    from tcw.compiler.engine.backend import backend as ours
 
     return ours
 

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402
 
-from compiler.measure.work.ceilings import measured  # noqa: E402
+from tcw.compiler.measure.work.ceilings import measured  # noqa: E402
 
 
 def main() -> None:

@@ -89,15 +89,15 @@ def compile_once(engine: str, name: str) -> float:
 
 
 STAGES = (
-    ("AOTAutograd", "compiler.engine.backend", "backend"),
-    ("between stages, records", "compiler.engine.backend", "compile_graph"),
-    ("cache key, lookup", "compiler.engine.compile", "compiled_graph"),
-    ("lowering", "compiler.engine.compile", "lower"),
-    ("fusion", "compiler.engine.compile", "fuse"),
-    ("memory", "compiler.engine.compile", "plan"),
-    ("codegen", "compiler.engine.targets", "Cpu.unit"),
-    ("g++", "compiler.runtime.compiled", "library"),
-    ("loading", "compiler.runtime.compiled", "load_unit"),
+    ("AOTAutograd", "tcw.compiler.engine.backend", "backend"),
+    ("between stages, records", "tcw.compiler.engine.backend", "compile_graph"),
+    ("cache key, lookup", "tcw.compiler.engine.compile", "compiled_graph"),
+    ("lowering", "tcw.compiler.engine.compile", "lower"),
+    ("fusion", "tcw.compiler.engine.compile", "fuse"),
+    ("memory", "tcw.compiler.engine.compile", "plan"),
+    ("codegen", "tcw.compiler.engine.targets", "Cpu.unit"),
+    ("g++", "tcw.compiler.runtime.compiled", "library"),
+    ("loading", "tcw.compiler.runtime.compiled", "load_unit"),
 )
 """Stage -> the function that runs it, with the stages below it taken off."""
 

@@ -83,7 +83,7 @@ def described(threads: int) -> Row:
     """A run: its command, and what its times depend on."""
     import torch
 
-    from compiler.processor import processor_name
+    from tcw.compiler.processor import processor_name
 
     settings = [
         f"{name}={os.environ[name]}"

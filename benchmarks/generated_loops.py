@@ -27,8 +27,8 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks import timing  # noqa: E402
 from benchmarks.kernel_cases import KERNELS, KernelCase  # noqa: E402
-from compiler.loops.nest import Nest  # noqa: E402
-from compiler.loops.sizes import evaluate  # noqa: E402
+from tcw.compiler.loops.nest import Nest  # noqa: E402
+from tcw.compiler.loops.sizes import evaluate  # noqa: E402
 from tests.cpu.codegen.nests import compile_programs, programs  # noqa: E402
 
 

@@ -35,19 +35,19 @@ CAPTURE = (FIRST, "AOTAutograd", "partition")
 RETARGETING = "retargeting"
 """Only without a GPU: no part of a call on one."""
 STAGES = (
-    ("AOTAutograd", "compiler.engine.backend", "backend"),
-    ("attention masks", "compiler.engine.backend", "attention_masks"),
-    ("partition", "compiler.engine.backend", "partition"),
-    ("between stages", "compiler.engine.backend", "compile_graph"),
-    (RETARGETING, "compiler.gpu.retarget", "retarget"),
-    ("layouts, products", "compiler.engine.compile", "rewrite"),
-    ("cache key, lookup", "compiler.engine.compile", "compiled_graph"),
-    ("lowering", "compiler.engine.compile", "lower"),
-    ("fusion", "compiler.engine.compile", "fuse"),
-    ("memory", "compiler.engine.compile", "plan"),
-    ("codegen", "compiler.engine.targets", "Gpu.unit"),
-    ("kernels, g++", "compiler.runtime.compiled", "_path"),
-    ("loading", "compiler.runtime.compiled", "loaded_segments"),
+    ("AOTAutograd", "tcw.compiler.engine.backend", "backend"),
+    ("attention masks", "tcw.compiler.engine.backend", "attention_masks"),
+    ("partition", "tcw.compiler.engine.backend", "partition"),
+    ("between stages", "tcw.compiler.engine.backend", "compile_graph"),
+    (RETARGETING, "tcw.compiler.gpu.retarget", "retarget"),
+    ("layouts, products", "tcw.compiler.engine.compile", "rewrite"),
+    ("cache key, lookup", "tcw.compiler.engine.compile", "compiled_graph"),
+    ("lowering", "tcw.compiler.engine.compile", "lower"),
+    ("fusion", "tcw.compiler.engine.compile", "fuse"),
+    ("memory", "tcw.compiler.engine.compile", "plan"),
+    ("codegen", "tcw.compiler.engine.targets", "Gpu.unit"),
+    ("kernels, g++", "tcw.compiler.runtime.compiled", "_path"),
+    ("loading", "tcw.compiler.runtime.compiled", "loaded_segments"),
 )
 
 
@@ -75,10 +75,10 @@ def for_another_machine(arch: str) -> None:
     import torch
     from torch._functorch import config
 
-    from compiler.engine import backend, compile, targets
-    from compiler.gpu import retarget
-    from compiler.gpu.architectures import ARCHITECTURES
-    from compiler.runtime import cached, compiled
+    from tcw.compiler.engine import backend, compile, targets
+    from tcw.compiler.gpu import retarget
+    from tcw.compiler.gpu.architectures import ARCHITECTURES
+    from tcw.compiler.runtime import cached, compiled
 
     real = compile.compile_graph
 
@@ -99,7 +99,7 @@ def for_another_machine(arch: str) -> None:
 @contextmanager
 def kernels_timed(found: list[tuple[float, str]]) -> Iterator[None]:
     """Notes the CPU seconds of each kernel, of its thread and without ptxas."""
-    from compiler.runtime.gpu import binaries
+    from tcw.compiler.runtime.gpu import binaries
 
     real = binaries.to_ptx
 
@@ -135,7 +135,7 @@ def measure(name: str, task: str, arch: str) -> dict[str, Any]:
 
     from benchmarks import table_models
     from benchmarks.backend import backend
-    from compiler.measure.calls.runs import loss_of
+    from tcw.compiler.measure.calls.runs import loss_of
 
     training = task == "training"
     with torch.device(table_models.DEVICE):

@@ -23,8 +23,8 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.backend import compiled  # noqa: E402
-from compiler.measure.rounds.noise import spread  # noqa: E402
-from compiler.measure.rounds.rounds import RoundsPlan, in_rounds  # noqa: E402
+from tcw.compiler.measure.rounds.noise import spread  # noqa: E402
+from tcw.compiler.measure.rounds.rounds import RoundsPlan, in_rounds  # noqa: E402
 
 SIDES = ("eager", "inductor", "inductor reduce-overhead", "tcw", "tcw reduce-overhead")
 IN_FLIGHT = 200

@@ -93,7 +93,7 @@ def compiled(side: str, function: Callable[..., Any]) -> Callable[..., Any]:
     if side == "eager":
         return function
     if side in ("tcw", "tcw-tuned"):
-        from compiler.engine.backend import backend
+        from tcw.compiler.engine.backend import backend
 
         mode = "max-autotune-no-cudagraphs" if side == "tcw-tuned" else None
         ours = functools.partial(backend, mode=mode)
@@ -150,7 +150,7 @@ def tunes_alone(clock: Clock, tiles: Path | None) -> None:
     to append what each of our tiles takes."""
     from torch._inductor.runtime.benchmarking import benchmarker
 
-    from compiler.runtime.gpu.measure import Timing
+    from tcw.compiler.runtime.gpu.measure import Timing
 
     def alone(measure: Callable[..., Any]) -> Callable[..., Any]:
         def measured(*args: Any, **kwargs: Any) -> Any:

@@ -18,8 +18,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from compiler.trace.records import Kernel
-from viewers.recording import Recording
+from tcw.compiler.trace.records import Kernel
+from tcw.viewers.recording import Recording
 
 ROOT = Path(__file__).parents[1]
 SAMPLES: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -46,7 +46,7 @@ DEVICE_WORDS = (
 
 def record(file: Path, options: tuple[str, ...], trace: Path, hidden: bool) -> Recording:
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""} if hidden else dict(os.environ)
-    command = [sys.executable, str(ROOT / "tcw.py"), "explain", str(file), *options]
+    command = [sys.executable, str(ROOT / "tcw" / "__main__.py"), "explain", str(file), *options]
     command += ["--quiet", "--trace", str(trace)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 from benchmarks.terminal import QUIET, Terminal  # noqa: E402
 from benchmarks.traces import FILE, Large, large_graph, opening  # noqa: E402
-from compiler.trace.records import CallEnd, CallStart, End, FrameEnd, FrameStart, Location  # noqa: E402
+from tcw.compiler.trace.records import CallEnd, CallStart, End, FrameEnd, FrameStart, Location  # noqa: E402
 
 PANS = [b"\x1b[B", b"\x1b[B", b"\x1b[C", b"\x1b[A", b"\x1b[D"]
 SELECTS = [b"j", b"j", b"l", b"j", b"k", b"h"]

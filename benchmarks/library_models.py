@@ -27,7 +27,7 @@ def trains(function: Callable[..., Any]) -> bool:
 def call(function: Callable[..., Any], sets: Sequence[Inputs], train: bool) -> Any:
     """Call each set of inputs once, in training with the backward of its loss; returns the last
     output."""
-    from compiler.measure.calls.runs import loss_of
+    from tcw.compiler.measure.calls.runs import loss_of
 
     output = None
     with contextlib.redirect_stdout(io.StringIO()):

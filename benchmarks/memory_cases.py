@@ -109,7 +109,7 @@ def clear_gradients(function: Callable[..., Any]) -> None:
 
 
 def _sample(name: str) -> Made:
-    from workbench.worker.inputs import input_sets
+    from tcw.workbench.worker.inputs import input_sets
 
     module = importlib.import_module(f"sample_models.{name}")
     sets = input_sets(module.example_inputs, module.__file__ or name)

@@ -96,7 +96,7 @@ def profile_command(row: Row, side: str, tiny: bool) -> list[str]:
 
 def cause(row: Row, side: str, tiny: bool) -> str:
     """The first finding of `tcw profile`, or why none is known."""
-    command = [sys.executable, str(ROOT / "tcw.py"), *profile_command(row, side, tiny)]
+    command = [sys.executable, str(ROOT / "tcw" / "__main__.py"), *profile_command(row, side, tiny)]
     with tempfile.TemporaryDirectory(prefix="model-table-") as folder:
         trace = Path(folder) / "run.tcw"
         try:
@@ -118,8 +118,8 @@ def cause(row: Row, side: str, tiny: bool) -> str:
 
 def first_finding(trace: Path) -> str:
     """The first cause of a profile: what, where, and how much of a call."""
-    from viewers.recording import Recording
-    from viewers.summary.profile import profile_of
+    from tcw.viewers.recording import Recording
+    from tcw.viewers.summary.profile import profile_of
 
     profile = profile_of(Recording.open(trace))
     if profile is None:

@@ -42,8 +42,8 @@ def main() -> None:
     if arguments.threads:
         os.environ["OMP_NUM_THREADS"] = str(arguments.threads)
     sys.path.insert(0, str(ROOT))
-    from compiler.trace.records import Settings
-    from workbench.worker.client import record
+    from tcw.compiler.trace.records import Settings
+    from tcw.workbench.worker.client import record
 
     print(f"{'model':22} {'engine':9} {'side':9} {'call µs':>11}  remainder  ± noise   lines")
     worst: dict[str, float] = {}
@@ -68,7 +68,7 @@ def main() -> None:
 
 def show(name: str, settings: Any, record: Callable[..., Any], worst: dict[str, float]) -> None:
     """Print the rows of one model."""
-    from compiler.trace.records import Account, EnginePart, Failure, Warned
+    from tcw.compiler.trace.records import Account, EnginePart, Failure, Warned
 
     engine = settings.engine
 

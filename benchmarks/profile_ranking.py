@@ -77,14 +77,21 @@ def main() -> None:
 
 def run(file: Path, engine: str, rounds: int) -> dict[str, list[Row]]:
     """Engine -> all rows of one run, in printed order."""
-    from viewers.recording import Recording
-    from viewers.summary.profile import profiles_of
+    from tcw.viewers.recording import Recording
+    from tcw.viewers.summary.profile import profiles_of
 
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder) / "run.tcw"
-        command = [sys.executable, str(ROOT / "tcw.py"), "profile", str(file), "--engine", engine]
-        command += ["--rounds", str(rounds), "--trace", str(trace)]
+        command = [
+            sys.executable,
+            str(ROOT / "tcw" / "__main__.py"),
+            "profile",
+            str(file),
+            "--engine",
+            engine,
+        ]
+        command += ["--engine", engine, "--rounds", str(rounds), "--trace", str(trace)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if not trace.exists():
             print(f"{file.stem}: {done.stderr[-300:]}")

@@ -46,10 +46,10 @@ def compile_once(model_file: str, record: str) -> dict[str, float]:
             compiled(*inputs)
         return {"seconds": cpu_seconds() - before, "bytes": 0}
 
-    from compiler.control.recorder import Recorder
-    from compiler.pipeline import recording
-    from compiler.trace.records import Settings
-    from compiler.trace.writer import TraceWriter, write_whole
+    from tcw.compiler.control.recorder import Recorder
+    from tcw.compiler.pipeline import recording
+    from tcw.compiler.trace.records import Settings
+    from tcw.compiler.trace.writer import TraceWriter, write_whole
 
     descriptor = os.open(trace, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     settings = Settings(file=model_file, record="steps" if record == "steps" else "default")

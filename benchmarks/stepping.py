@@ -18,9 +18,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from compiler.control.commands import Go  # noqa: E402
-from compiler.trace.records import AnyRecord, Failure, Settings, Step, Waiting  # noqa: E402
-from workbench.worker.client import Driver  # noqa: E402
+from tcw.compiler.control.commands import Go  # noqa: E402
+from tcw.compiler.trace.records import AnyRecord, Failure, Settings, Step, Waiting  # noqa: E402
+from tcw.workbench.worker.client import Driver  # noqa: E402
 
 
 def steps(settings: Settings) -> list[tuple[float, float]]:

@@ -13,8 +13,8 @@ from statistics import median
 from typing import Any
 
 from benchmarks.backend import compiled
-from compiler.measure.rounds import noise
-from workbench.worker.processes import children_cpu_seconds
+from tcw.compiler.measure.rounds import noise
+from tcw.workbench.worker.processes import children_cpu_seconds
 
 FOLDER = Path(__file__).resolve().parent
 WARM_UPS = 5
@@ -118,8 +118,8 @@ def measure(name: str, task: str, sides: list[str], rounds: int, tiny: bool, tur
     from torch._inductor.utils import fresh_cache
 
     from benchmarks import table_models
-    from compiler.measure.calls.runs import loss_of
-    from compiler.measure.rounds.rounds import no_collection
+    from tcw.compiler.measure.calls.runs import loss_of
+    from tcw.compiler.measure.rounds.rounds import no_collection
 
     machine = Machine()
     title, make = table_models.MODELS[name]

@@ -13,9 +13,9 @@ import termios
 import time
 from pathlib import Path
 
-from workbench.worker.processes import cpu_seconds
+from tcw.workbench.worker.processes import cpu_seconds
 
-TCW = [sys.executable, "-P", str(Path(__file__).resolve().parent.parent / "tcw.py")]
+TCW = [sys.executable, "-P", str(Path(__file__).resolve().parent.parent / "tcw" / "__main__.py")]
 QUIET = 0.08
 """Seconds without output after which a frame is complete."""
 Moment = tuple[float, float]

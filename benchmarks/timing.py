@@ -10,7 +10,7 @@ from getpass import getuser
 from tempfile import gettempdir
 from typing import Any
 
-from compiler.measure.rounds.rounds import RoundsPlan, in_rounds
+from tcw.compiler.measure.rounds.rounds import RoundsPlan, in_rounds
 
 SAME_ALLOCATOR = {
     "MALLOC_MMAP_MAX_": "0",

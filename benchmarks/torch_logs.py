@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LOG = ROOT / "tests" / "no_torch" / "torch_logs" / "torch-2.13.log.gz"
-TCW = [sys.executable, "-P", str(ROOT / "tcw.py")]
+TCW = [sys.executable, "-P", str(ROOT / "tcw" / "__main__.py")]
 FRAMES = 2
 """Frames of the log that is repeated."""
 _START = re.compile(rb"(?m)^(?=V\d{4} )")

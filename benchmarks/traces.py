@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from compiler.trace.records import (  # noqa: E402
+from tcw.compiler.trace.records import (  # noqa: E402
     CallEnd,
     CallStart,
     End,
@@ -40,8 +40,8 @@ from compiler.trace.records import (  # noqa: E402
     TensorMeta,
     Wrapper,
 )
-from compiler.trace.records.graph import GraphKind  # noqa: E402
-from compiler.trace.writer import TraceWriter, write_whole  # noqa: E402
+from tcw.compiler.trace.records.graph import GraphKind  # noqa: E402
+from tcw.compiler.trace.writer import TraceWriter, write_whole  # noqa: E402
 from tests.block_capture import FILE, LINES  # noqa: E402
 from tests.block_trace import Builder, opening  # noqa: E402
 from tests.decided import pair_test  # noqa: E402

@@ -1,8 +1,8 @@
 """What a compiler may decide otherwise: one type, for every stage of every engine.
 
-A stage that has a choice makes a `Decision` and asks the gate (`compiler.control.decisions`), which
-returns one of the choices. The code generator, which does not know the gate, is given a function
-that takes a `Decision` and returns the choice.
+A stage that has a choice makes a `Decision` and asks the gate (`tcw.compiler.control.decisions`),
+which returns one of the choices. The code generator, which does not know the gate, is given a
+function that takes a `Decision` and returns the choice.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from compiler.trace.records import LoopLine
+from tcw.compiler.trace.records import LoopLine
 
 ENGINE = "tcw"
 """The engine whose decisions these are, unless they say otherwise."""

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler import plain_file
-from compiler.trace.records import KINDS
+from tcw.compiler import plain_file
+from tcw.compiler.trace.records import KINDS
 
 SAFELY = plain_file.SAFELY | os.O_NOFOLLOW
 """Flags for opening a file that someone else may have put there."""

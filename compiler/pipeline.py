@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from compiler.autograd import HOOKS as AUTOGRAD
-from compiler.capture import HOOKS as CAPTURE
-from compiler.capture import settings as settings_hook
-from compiler.control.decisions import Gate, Ruling, engine_of
-from compiler.control.hooks import RecordingHook, Uninstall, install_all, undo_all
-from compiler.control.recorded import decided_record
-from compiler.control.recorder import Recorder
-from compiler.control.stages import reached
-from compiler.decision import Decision
-from compiler.engine.recording import listening
-from compiler.inductor import HOOKS as INDUCTOR
-from compiler.inductor.shadow import HOOK as GPU
-from compiler.inductor.shadow import why_not
-from compiler.trace.records import HookStatus
+from tcw.compiler.autograd import HOOKS as AUTOGRAD
+from tcw.compiler.capture import HOOKS as CAPTURE
+from tcw.compiler.capture import settings as settings_hook
+from tcw.compiler.control.decisions import Gate, Ruling, engine_of
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, install_all, undo_all
+from tcw.compiler.control.recorded import decided_record
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.stages import reached
+from tcw.compiler.decision import Decision
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.inductor import HOOKS as INDUCTOR
+from tcw.compiler.inductor.shadow import HOOK as GPU
+from tcw.compiler.inductor.shadow import why_not
+from tcw.compiler.trace.records import HookStatus
 
 HOOKS: tuple[RecordingHook, ...] = (*CAPTURE, *AUTOGRAD, *INDUCTOR)
 

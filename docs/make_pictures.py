@@ -22,14 +22,14 @@ ROOT = Path(__file__).resolve().parent.parent
 PICTURES = ROOT / "docs" / "pictures"
 sys.path.insert(0, str(ROOT))
 
-from compiler.trace.records import Settings  # noqa: E402
-from viewers.recording import Recording  # noqa: E402
-from viewers.text.explain import explain  # noqa: E402
-from viewers.text.lines import to_text  # noqa: E402
-from workbench.tui.app import Workbench  # noqa: E402  (the checkout's packages, not installed ones)
-from workbench.tui.live_feed import LiveFeed  # noqa: E402
-from workbench.tui.picture import picture  # noqa: E402
-from workbench.worker.client import Driver  # noqa: E402
+from tcw.compiler.trace.records import Settings  # noqa: E402
+from tcw.viewers.recording import Recording  # noqa: E402
+from tcw.viewers.text.explain import explain  # noqa: E402
+from tcw.viewers.text.lines import to_text  # noqa: E402
+from tcw.workbench.tui.app import Workbench  # noqa: E402  (the checkout's packages, not installed ones)
+from tcw.workbench.tui.live_feed import LiveFeed  # noqa: E402
+from tcw.workbench.tui.picture import picture  # noqa: E402
+from tcw.workbench.worker.client import Driver  # noqa: E402
 
 SCREENS: dict[str, tuple[str, ...]] = {
     "overview": (),
@@ -57,7 +57,7 @@ ENGINES_MARK = f"<!-- tcw explain {ENGINES} --show engines: written by docs/make
 
 
 def record(trace: Path, what: str = "sample_models/troubled_block.py --train") -> None:
-    command = [sys.executable, "-P", "tcw.py", "explain", *what.split(), "--trace", str(trace)]
+    command = [sys.executable, "-m", "tcw", "explain", *what.split(), "--trace", str(trace)]
     subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
 
 

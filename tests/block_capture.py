@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     Advice,
     Crossing,
     FailedGuard,

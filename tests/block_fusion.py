@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     FusionGroup,
     FusionGroups,
     FusionRound,

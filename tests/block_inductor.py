@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     Buffer,
     Graph,
     Location,

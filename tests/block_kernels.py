@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from compiler.trace.loop_nests import loop_lines
-from compiler.trace.records import Kernel, KernelBinary, KernelLine, Location, Node
+from tcw.compiler.trace.loop_nests import loop_lines
+from tcw.compiler.trace.records import Kernel, KernelBinary, KernelLine, Location, Node
 
 KERNELS: dict[str, list[tuple[str, str, tuple[str, ...]]]] = {
     "0/0/forward": [

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     SCHEMA_VERSION,
     AnyRecord,
     Argument,
@@ -41,7 +41,7 @@ from compiler.trace.records import (
     Start,
     Text,
 )
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.writer import text_hash
 from tests.block_capture import (
     BREAKS,
     FILE,

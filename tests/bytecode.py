@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from _pytest.assertion import rewrite
 
-FOLDERS = ("compiler", "viewers", "workbench", "tests")
+FOLDERS = ("tcw/compiler", "tcw/viewers", "tcw/workbench", "tests")
 
 
 def write(config: pytest.Config, root: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.trace.records import Decided, FusionPair, Record, Shown
+from tcw.compiler.trace.records import Decided, FusionPair, Record, Shown
 
 SHOWN = frozenset(Shown.__struct_fields__)
 

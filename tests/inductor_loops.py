@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compiler.inductor.loops import NodeLoops, deeper
-from compiler.trace.commas import at_commas
-from compiler.trace.records import LoopLine
+from tcw.compiler.inductor.loops import NodeLoops, deeper
+from tcw.compiler.trace.commas import at_commas
+from tcw.compiler.trace.records import LoopLine
 
 _LOOP = re.compile(r"(for|reduce) (\w+) in (.+):$")
 _OPERATION = re.compile(r"(?:(\w+) = )?(\w+)\((.*)\)$")

@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from compiler.output_file import OutputKind
-from compiler.trace.records import CallTimeline, CompiledStep, EagerOperation, Location, Moment
-from viewers.json_text import json_text
-from viewers.labels import kernel_label
-from viewers.places import FileNames
-from viewers.plain import plain
-from viewers.recording import Recording
-from viewers.summary.profile import Profile, profiles_of
-from viewers.summary.profile.causes.words import bare
-from viewers.summary.profile.where import where
-from viewers.words import numbers_text
+from tcw.compiler.output_file import OutputKind
+from tcw.compiler.trace.records import CallTimeline, CompiledStep, EagerOperation, Location, Moment
+from tcw.viewers.json_text import json_text
+from tcw.viewers.labels import kernel_label
+from tcw.viewers.places import FileNames
+from tcw.viewers.plain import plain
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile import Profile, profiles_of
+from tcw.viewers.summary.profile.causes.words import bare
+from tcw.viewers.summary.profile.where import where
+from tcw.viewers.words import numbers_text
 
 Event = dict[str, Any]
 MICRO = 1e6

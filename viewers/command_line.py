@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from compiler.control.torch_settings import DEFAULT_MODULE
-from compiler.trace.records import Settings
+from tcw.compiler.control.torch_settings import DEFAULT_MODULE
+from tcw.compiler.trace.records import Settings
 
 FILE = "FILE"
 """Replaces a file that the trace does not name."""

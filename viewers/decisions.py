@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from compiler.control.decisions import FUSE, INDUCTOR, engine_of
-from compiler.trace.records import AnyRecord, Decided, FusionGroups, FusionRound
+from tcw.compiler.control.decisions import FUSE, INDUCTOR, engine_of
+from tcw.compiler.trace.records import AnyRecord, Decided, FusionGroups, FusionRound
 
 ALL_ROUNDS = 1 << 30
 """The last finished round of a graph whose fusion is over."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from viewers.check.result import Outcome, TargetResult
-from viewers.json_diff import EffectItem, effect_item
-from viewers.json_item import JsonItem
-from viewers.summary.budget import FactStanding
+from tcw.viewers.check.result import Outcome, TargetResult
+from tcw.viewers.json_diff import EffectItem, effect_item
+from tcw.viewers.json_item import JsonItem
+from tcw.viewers.summary.budget import FactStanding
 
 VERSION = 1
 

@@ -6,11 +6,11 @@ from typing import Literal
 
 from msgspec import structs
 
-from viewers.json_item import JsonItem, placed
-from viewers.summary.differences import Difference
-from viewers.summary.differences.alignment import Alignment
-from viewers.summary.differences.effects import Effect, EffectKind, EffectTone
-from viewers.summary.differences.measured import MeasuredDifference, MeasuredOutcome
+from tcw.viewers.json_item import JsonItem, placed
+from tcw.viewers.summary.differences import Difference
+from tcw.viewers.summary.differences.alignment import Alignment
+from tcw.viewers.summary.differences.effects import Effect, EffectKind, EffectTone
+from tcw.viewers.summary.differences.measured import MeasuredDifference, MeasuredOutcome
 
 VERSION = 1
 

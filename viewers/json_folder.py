@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from viewers.json_item import JsonItem, placed
-from viewers.json_report import Report, report
-from viewers.summary.ranks.divergence import Divergence
-from viewers.summary.ranks.events import Kind
-from viewers.text.processes import Several, program_of
+from tcw.viewers.json_item import JsonItem, placed
+from tcw.viewers.json_report import Report, report
+from tcw.viewers.summary.ranks.divergence import Divergence
+from tcw.viewers.summary.ranks.events import Kind
+from tcw.viewers.text.processes import Several, program_of
 
 VERSION = 1
 

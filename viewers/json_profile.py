@@ -9,14 +9,14 @@ from typing import Literal
 
 from msgspec import field
 
-from compiler.trace.records import CompiledStep, EagerOperation, KernelNests, ModeRow, Trial
-from viewers.json_item import JsonItem, placed
-from viewers.recording import Recording
-from viewers.summary.profile import Profile, profiles_of
-from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.profile.rows import RowStanding
-from viewers.summary.profile.where import where
-from viewers.summary.profile.work import work_of
+from tcw.compiler.trace.records import CompiledStep, EagerOperation, KernelNests, ModeRow, Trial
+from tcw.viewers.json_item import JsonItem, placed
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile import Profile, profiles_of
+from tcw.viewers.summary.profile.causes.cause import Cause
+from tcw.viewers.summary.profile.rows import RowStanding
+from tcw.viewers.summary.profile.where import where
+from tcw.viewers.summary.profile.work import work_of
 
 
 class TimedItem(JsonItem):

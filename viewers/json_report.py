@@ -10,9 +10,9 @@ from typing import Literal
 
 import msgspec
 
-from compiler.trace.records import Advice, End, Failure, Recompile
-from viewers.json_item import JsonItem, placed
-from viewers.json_profile import (
+from tcw.compiler.trace.records import Advice, End, Failure, Recompile
+from tcw.viewers.json_item import JsonItem, placed
+from tcw.viewers.json_profile import (
     ModeItem,
     ProfileItem,
     TrialItem,
@@ -20,12 +20,12 @@ from viewers.json_profile import (
     profile_items,
     trial_items,
 )
-from viewers.recording import Recording
-from viewers.summary import Summary, summarise
-from viewers.summary.breaks import BreakSite, ordered_advice
-from viewers.summary.engines import compare
-from viewers.summary.kernels import KernelRow
-from viewers.summary.recompiles import RecompiledFrame
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary, summarise
+from tcw.viewers.summary.breaks import BreakSite, ordered_advice
+from tcw.viewers.summary.engines import compare
+from tcw.viewers.summary.kernels import KernelRow
+from tcw.viewers.summary.recompiles import RecompiledFrame
 
 VERSION = 1
 

@@ -1,7 +1,7 @@
 """The only encoder of the JSON that tcw prints or writes: safe to view, and equal when parsed.
 
-Characters that `viewers.plain` makes visible in text (controls, bidirectional overrides, zero-width
-characters, spaces of other widths) are escaped, as `\\u202e`.
+Characters that `tcw.viewers.plain` makes visible in text (controls, bidirectional overrides,
+zero-width characters, spaces of other widths) are escaped, as `\\u202e`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.writer import without_surrogates
-from viewers.plain import can_encode, plain
+from tcw.compiler.trace.writer import without_surrogates
+from tcw.viewers.plain import can_encode, plain
 
 _NOT_ASCII = re.compile(r"[^\n -~]")
 

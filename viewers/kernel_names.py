@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compiler.trace.compile_names import compile_of
-from compiler.trace.records import Graph, Kernel
-from viewers.labels import is_view, kernel_label, short_label, short_target
-from viewers.recording import Recording
+from tcw.compiler.trace.compile_names import compile_of
+from tcw.compiler.trace.records import Graph, Kernel
+from tcw.viewers.labels import is_view, kernel_label, short_label, short_target
+from tcw.viewers.recording import Recording
 
 
 class KernelNames:

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from compiler.trace.records import Kernel, KernelBinary, Node
-from viewers.words import bytes_text, plural
+from tcw.compiler.trace.records import Kernel, KernelBinary, Node
+from tcw.viewers.words import bytes_text, plural
 
 WORDS = 2
 """Maximum number of operations named in a short label."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compiler.trace.losses import Losses
-from compiler.trace.records import LeftOut
-from viewers.recording import Recording
-from viewers.words import bytes_text, number, plural, seconds_text
+from tcw.compiler.trace.losses import Losses
+from tcw.compiler.trace.records import LeftOut
+from tcw.viewers.recording import Recording
+from tcw.viewers.words import bytes_text, number, plural, seconds_text
 
 
 def losses_sentences(recording: Recording) -> list[str]:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from compiler.trace import refs
-from compiler.trace.compile_names import compile_of
-from compiler.trace.matching import base_graph
-from compiler.trace.records import Kernel
-from viewers.panes import autograd, breaks, effects, fusion, profiled, recompiles, what_if
-from viewers.panes.arrangement import STAGES
-from viewers.panes.rows import Row
-from viewers.panes.targets import (
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.compile_names import compile_of
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Kernel
+from tcw.viewers.panes import autograd, breaks, effects, fusion, profiled, recompiles, what_if
+from tcw.viewers.panes.arrangement import STAGES
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.targets import (
     Fold,
     ToBlock,
     ToBreak,
@@ -31,9 +31,9 @@ from viewers.panes.targets import (
     ToThing,
     ToView,
 )
-from viewers.panes.view import Derived, KernelLanguage, View, variant_of
-from viewers.summary.breaks import BreakSite
-from viewers.summary.recompiles import RecompileCause
+from tcw.viewers.panes.view import Derived, KernelLanguage, View, variant_of
+from tcw.viewers.summary.breaks import BreakSite
+from tcw.viewers.summary.recompiles import RecompileCause
 
 KINDS = ("src", "fx", "ir", "k")
 BREAK_SOURCE = ("break", "source-break")

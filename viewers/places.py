@@ -8,11 +8,11 @@ from pathlib import PurePath
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Settings
-from viewers.collected import grouped
-from viewers.kit.cells import keep_end
-from viewers.plain import plain
-from viewers.words import numbers_text
+from tcw.compiler.trace.records import Settings
+from tcw.viewers.collected import grouped
+from tcw.viewers.kit.cells import keep_end
+from tcw.viewers.plain import plain
+from tcw.viewers.words import numbers_text
 
 _LIBRARIES = ("site-packages", "dist-packages")
 

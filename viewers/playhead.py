@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from viewers.decisions import RecordedDecisions
-from viewers.recording import Recording
+from tcw.viewers.decisions import RecordedDecisions
+from tcw.viewers.recording import Recording
 
 CHECKPOINTS = 24
 """Maximum number of checkpoints of a trace."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.compile_names import compile_of
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord, Decided, GraphBreak, Run, Waiting
-from viewers.navigator import Navigator
-from viewers.panes.shown_when import arrangement_for
-from viewers.panes.view import Derived, View
-from viewers.playhead import Playhead
-from viewers.recording import Recording
-from viewers.timeline import Track
+from tcw.compiler.trace.compile_names import compile_of
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import AnyRecord, Decided, GraphBreak, Run, Waiting
+from tcw.viewers.navigator import Navigator
+from tcw.viewers.panes.shown_when import arrangement_for
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.playhead import Playhead
+from tcw.viewers.recording import Recording
+from tcw.viewers.timeline import Track
 
 Part = tuple[int, str]
 """(run, engine) of a trace; 0 and "" if it has only one."""

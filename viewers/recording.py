@@ -15,10 +15,10 @@ from typing import TypeVar, cast
 
 from msgspec import structs
 
-from compiler.trace.compile_names import compile_of
-from compiler.trace.losses import Losses
-from compiler.trace.reader import read_trace
-from compiler.trace.records import (
+from tcw.compiler.trace.compile_names import compile_of
+from tcw.compiler.trace.losses import Losses
+from tcw.compiler.trace.reader import read_trace
+from tcw.compiler.trace.records import (
     AnyRecord,
     CallStart,
     Ceilings,
@@ -53,8 +53,8 @@ from compiler.trace.records import (
     Waiting,
     WhatIf,
 )
-from compiler.trace.records.session import FactKind
-from viewers.decisions import RecordedDecisions
+from tcw.compiler.trace.records.session import FactKind
+from tcw.viewers.decisions import RecordedDecisions
 
 R = TypeVar("R", bound=Record)
 _PLACED = (

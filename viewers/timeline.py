@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     Bytecode,
     CacheLookup,

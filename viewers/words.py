@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.byte_counts import bytes_text as bytes_text
-from compiler.trace.dtypes import short_dtype
-from compiler.trace.plurals import plural as plural
-from compiler.trace.records import Size, TensorMeta
+from tcw.compiler.trace.byte_counts import bytes_text as bytes_text
+from tcw.compiler.trace.dtypes import short_dtype
+from tcw.compiler.trace.plurals import plural as plural
+from tcw.compiler.trace.records import Size, TensorMeta
 
 NOT_IN_LOG = "not in this log"
 """For facts that a log of torch's does not hold: there may be some."""

@@ -19,15 +19,15 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.records import AnyRecord, Kernel, Settings, Status
-from compiler.trace.writer import TraceWriter
-from viewers.recording import Recording
-from viewers.summary import Summary, summarise
-from viewers.summary.breaks import BreakSite
-from viewers.summary.facts import Value, facts, real_kernels
-from viewers.summary.findings import Finding
-from viewers.summary.fused import fused
-from viewers.summary.recompiles import RecompileCause
+from tcw.compiler.trace.records import AnyRecord, Kernel, Settings, Status
+from tcw.compiler.trace.writer import TraceWriter
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary, summarise
+from tcw.viewers.summary.breaks import BreakSite
+from tcw.viewers.summary.facts import Value, facts, real_kernels
+from tcw.viewers.summary.findings import Finding
+from tcw.viewers.summary.fused import fused
+from tcw.viewers.summary.recompiles import RecompileCause
 
 
 class Recorded:
@@ -89,8 +89,8 @@ class Recorded:
 
     def text(self, width: int = 100) -> str:
         """The report of `tcw explain`."""
-        from viewers.kit.lines import fitted
-        from viewers.text.explain import explain
+        from tcw.viewers.kit.lines import fitted
+        from tcw.viewers.text.explain import explain
 
         lines = explain(self.recording, width, 40, (), "")
         return "\n".join(one.text for one in fitted(lines, width)) + "\n"
@@ -100,8 +100,8 @@ class Recorded:
 
     def _repr_html_(self) -> str:
         """The report as a notebook shows it: colours, no script."""
-        from viewers.html.report import report
-        from viewers.text.explain import explain
+        from tcw.viewers.html.report import report
+        from tcw.viewers.text.explain import explain
 
         return report(explain(self.recording, 100, 40))
 
@@ -118,8 +118,8 @@ def record(trace: str | os.PathLike[str] | None = None, *, file: str = "") -> It
     import torch._functorch.config
     import torch._inductor.config
 
-    from workbench.worker.own_process import finish, hooked
-    from workbench.worker.trace_file import TraceFile
+    from tcw.workbench.worker.own_process import finish, hooked
+    from tcw.workbench.worker.trace_file import TraceFile
 
     global _active
     if _active:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tcw_start import PACKAGES_VARIABLE, SAMPLE_VARIABLE, VARIABLE
+from tcw.start_up import PACKAGES_VARIABLE, SAMPLE_VARIABLE, VARIABLE
 
 START_UP = Path(__file__).parent / "start_up"
 """Put on PYTHONPATH: its `sitecustomize` starts the recording."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.autograd import failed_cut, graphs, partition
-from compiler.control.hooks import RecordingHook
+from tcw.compiler.autograd import failed_cut, graphs, partition
+from tcw.compiler.control.hooks import RecordingHook
 
 HOOKS: tuple[RecordingHook, ...] = (failed_cut.HOOK, graphs.HOOK, partition.HOOK)

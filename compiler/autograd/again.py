@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import torch
 from torch import fx
 
-from compiler.graphs.tensors import element_bytes
-from compiler.trace.byte_counts import bytes_text
-from compiler.trace.plurals import plural
+from tcw.compiler.graphs.tensors import element_bytes
+from tcw.compiler.trace.byte_counts import bytes_text
+from tcw.compiler.trace.plurals import plural
 
 NAMED = 6
 """The maximum number of operations listed by name; the rest are counted."""

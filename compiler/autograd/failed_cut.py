@@ -12,8 +12,8 @@ import os
 import re
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch
-from compiler.control.recorder import Recorder
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch
+from tcw.compiler.control.recorder import Recorder
 
 _NAMES = "_get_unique_path"
 _CONFLICT = re.compile(r"Nodes involved in the conflict:\n(.*?)(?:\n\n|\Z)", re.DOTALL)

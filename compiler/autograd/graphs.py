@@ -14,15 +14,15 @@ from typing import Any
 
 from torch import fx
 
-from compiler.autograd.partition import output_names, partition_record
-from compiler.autograd.save import KIND, decide_saved, deciding
-from compiler.autograd.split import Captured, JointSplit, current, state
-from compiler.control.decisions import INDUCTOR
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.engine.recording import current as listening
-from compiler.graphs.current import (
+from tcw.compiler.autograd.partition import output_names, partition_record
+from tcw.compiler.autograd.save import KIND, decide_saved, deciding
+from tcw.compiler.autograd.split import Captured, JointSplit, current, state
+from tcw.compiler.control.decisions import INDUCTOR
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.engine.recording import current as listening
+from tcw.compiler.graphs.current import (
     backward_in_bucket,
     current_bucket,
     current_compile_id,
@@ -30,8 +30,8 @@ from compiler.graphs.current import (
     graph_id,
     in_hand,
 )
-from compiler.graphs.nodes import describe_graph, user_line
-from compiler.graphs.provenance import (
+from tcw.compiler.graphs.nodes import describe_graph, user_line
+from tcw.compiler.graphs.provenance import (
     captured_origins,
     copied_origins,
     forget,
@@ -41,9 +41,9 @@ from compiler.graphs.provenance import (
     made_in,
     with_inferred_lines,
 )
-from compiler.graphs.random_operations import random_operations
-from compiler.trace.records import Graph, StageStart
-from compiler.trace.records.graph import GraphKind
+from tcw.compiler.graphs.random_operations import random_operations
+from tcw.compiler.trace.records import Graph, StageStart
+from tcw.compiler.trace.records.graph import GraphKind
 
 PARTITIONERS = {"min_cut_rematerialization_partition": "min-cut", "default_partition": "default"}
 

@@ -14,12 +14,12 @@ from typing import Any, Literal
 
 from torch import fx
 
-from compiler.autograd.split import Extraction, JointSplit, MinCut, current
-from compiler.control.decisions import SAVE
-from compiler.control.hooks import RecordingHook, Uninstall, during, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.trace.records import Graph, Node, Partition, SavedValue
+from tcw.compiler.autograd.split import Extraction, JointSplit, MinCut, current
+from tcw.compiler.control.decisions import SAVE
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, during, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.trace.records import Graph, Node, Partition, SavedValue
 
 SavedChoice = Literal["saved", "recomputed", "input"]
 

@@ -16,15 +16,15 @@ import torch
 from torch import fx
 from torch.utils.checkpoint import CheckpointPolicy
 
-from compiler.autograd.again import again
-from compiler.autograd.failed_cut import why_failed, without_files
-from compiler.autograd.partition import OVERRIDDEN, reasons_of
-from compiler.autograd.split import current
-from compiler.control.decisions import RECOMPUTE, SAVE, Gate, Ruling
-from compiler.control.hooks import during
-from compiler.decision import Decision, Detail
-from compiler.graphs.tensors import element_bytes
-from compiler.trace.byte_counts import bytes_text
+from tcw.compiler.autograd.again import again
+from tcw.compiler.autograd.failed_cut import why_failed, without_files
+from tcw.compiler.autograd.partition import OVERRIDDEN, reasons_of
+from tcw.compiler.autograd.split import current
+from tcw.compiler.control.decisions import RECOMPUTE, SAVE, Gate, Ruling
+from tcw.compiler.control.hooks import during
+from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.graphs.tensors import element_bytes
+from tcw.compiler.trace.byte_counts import bytes_text
 
 Halves = tuple[fx.GraphModule, fx.GraphModule]
 

@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.trace.records import Graph, Location
+from tcw.compiler.trace.records import Graph, Location
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.capture import (
+from tcw.compiler.capture import (
     cache_entries,
     ddp,
     eager_collectives,
@@ -17,7 +17,7 @@ from compiler.capture import (
     steps,
     stopping,
 )
-from compiler.control.hooks import RecordingHook
+from tcw.compiler.control.hooks import RecordingHook
 
 HOOKS: tuple[RecordingHook, ...] = (
     settings.HOOK,

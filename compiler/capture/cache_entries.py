@@ -12,11 +12,11 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from compiler.capture import guard_book
-from compiler.control.hooks import Missing, RecordingHook, Uninstall, resolve
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import name_of
+from tcw.compiler.capture import guard_book
+from tcw.compiler.control.hooks import Missing, RecordingHook, Uninstall, resolve
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import name_of
 
 _CALLBACK = "torch._C._dynamo.eval_frame:set_bytecode_debugger_callback"
 _LISTS = "torch._C._dynamo.eval_frame:_debug_get_cache_entry_list"

@@ -20,10 +20,10 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from compiler.capture.advice.broken import only_statement
-from compiler.capture.code import original, resumes_at
-from compiler.trace.function_names import user_name
-from compiler.trace.records import Location
+from tcw.compiler.capture.advice.broken import only_statement
+from tcw.compiler.capture.code import original, resumes_at
+from tcw.compiler.trace.function_names import user_name
+from tcw.compiler.trace.records import Location
 
 DYNAMO = os.path.join("torch", "_dynamo", "")
 

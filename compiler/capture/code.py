@@ -8,9 +8,9 @@ from typing import Any
 
 from torch._dynamo.resume_execution import ContinueExecutionCache
 
-from compiler.trace import function_names
-from compiler.trace.function_names import user_name
-from compiler.trace.records import Location
+from tcw.compiler.trace import function_names
+from tcw.compiler.trace.function_names import user_name
+from tcw.compiler.trace.records import Location
 
 
 def resumes_at(code: CodeType) -> int | None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from compiler.capture import variables
-from compiler.capture.traced import outwards
-from compiler.trace.records import Crossing
+from tcw.compiler.capture import variables
+from tcw.compiler.capture.traced import outwards
+from tcw.compiler.trace.records import Crossing
 
 
 def crossings(tx: Any, condition: Any | None) -> tuple[Crossing, ...]:

@@ -14,13 +14,13 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id, in_bucket
-from compiler.graphs.nodes import user_line
-from compiler.trace.records import DdpBucket, DdpBuckets
-from compiler.trace.source_names import readable
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_compile_id, in_bucket
+from tcw.compiler.graphs.nodes import user_line
+from tcw.compiler.trace.records import DdpBucket, DdpBuckets
+from tcw.compiler.trace.source_names import readable
 
 _PART = re.compile(r"(?:compiled_)?submod_(\d{1,6})")
 

@@ -20,12 +20,12 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.lines import outside_torch
-from compiler.graphs.tensors import tensor_meta
-from compiler.trace.records import EagerCollective, Location
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.lines import outside_torch
+from tcw.compiler.graphs.tensors import tensor_meta
+from tcw.compiler.trace.records import EagerCollective, Location
 
 METHODS = {
     "allreduce": "all_reduce",

@@ -11,15 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from compiler.capture import guard_book
-from compiler.capture.callers import Caller
-from compiler.capture.guard_tree import parse_global_state
-from compiler.capture.shape_lines import line_behind
-from compiler.capture.values import describe_value, type_name
-from compiler.graphs.current import name_of
-from compiler.trace.failed_guard import GuardFailure, bare, guard_behind, take_apart
-from compiler.trace.records import FailedGuard, Guard, Location
-from compiler.trace.source_names import SOURCE, readable
+from tcw.compiler.capture import guard_book
+from tcw.compiler.capture.callers import Caller
+from tcw.compiler.capture.guard_tree import parse_global_state
+from tcw.compiler.capture.shape_lines import line_behind
+from tcw.compiler.capture.values import describe_value, type_name
+from tcw.compiler.graphs.current import name_of
+from tcw.compiler.trace.failed_guard import GuardFailure, bare, guard_behind, take_apart
+from tcw.compiler.trace.records import FailedGuard, Guard, Location
+from tcw.compiler.trace.source_names import SOURCE, readable
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from compiler.capture.frames import Frame, FrameStatus, on_error
-from compiler.capture.graph_breaks import RECOMPILE_LIMITS, on_break
-from compiler.capture.messages import MESSAGES, in_short
-from compiler.control.hooks import RecordingHook, Uninstall, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.trace.records import Advice, EagerFallback, GraphBreak, Location
-from compiler.trace.torch_logs.breaks import Message
+from tcw.compiler.capture.frames import Frame, FrameStatus, on_error
+from tcw.compiler.capture.graph_breaks import RECOMPILE_LIMITS, on_break
+from tcw.compiler.capture.messages import MESSAGES, in_short
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.trace.records import Advice, EagerFallback, GraphBreak, Location
+from tcw.compiler.trace.torch_logs.breaks import Message
 
 EagerKind = Literal["recompile-limit", "suppressed-error", "backend", "disabled"]
 

@@ -14,16 +14,16 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
-from compiler.capture.callers import Caller, caller_of
-from compiler.capture.code import function_location, original, resumes_at
-from compiler.capture.messages import in_short
-from compiler.control.error_words import first_line
-from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import begin_compile, forget_compiles
-from compiler.trace.function_names import user_name
-from compiler.trace.records import FrameEnd, FrameStart, Location, StageStart
+from tcw.compiler.capture.callers import Caller, caller_of
+from tcw.compiler.capture.code import function_location, original, resumes_at
+from tcw.compiler.capture.messages import in_short
+from tcw.compiler.control.error_words import first_line
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import begin_compile, forget_compiles
+from tcw.compiler.trace.function_names import user_name
+from tcw.compiler.trace.records import FrameEnd, FrameStart, Location, StageStart
 
 FrameStatus = Literal["compiled", "empty", "skipped", "failed"]
 

@@ -13,21 +13,21 @@ from dataclasses import asdict
 from types import CodeType, FrameType
 from typing import Any, Literal
 
-from compiler.capture.advice import Broken, advise
-from compiler.capture.code import function_location, source_line, source_lines
-from compiler.capture.crossing import crossings
-from compiler.capture.frames import Frame, FrameStatus, current, on_error
-from compiler.capture.messages import MESSAGES, codes, in_short
-from compiler.capture.traced import agreed, chain, inside, locate
-from compiler.capture.variables import tensor_locals
-from compiler.control.error_words import first_line
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.lines import users_own
-from compiler.trace.function_names import user_name
-from compiler.trace.records import Advice, Crossing, GraphBreak, Location
-from compiler.trace.torch_logs.breaks import Message, url
+from tcw.compiler.capture.advice import Broken, advise
+from tcw.compiler.capture.code import function_location, source_line, source_lines
+from tcw.compiler.capture.crossing import crossings
+from tcw.compiler.capture.frames import Frame, FrameStatus, current, on_error
+from tcw.compiler.capture.messages import MESSAGES, codes, in_short
+from tcw.compiler.capture.traced import agreed, chain, inside, locate
+from tcw.compiler.capture.variables import tensor_locals
+from tcw.compiler.control.error_words import first_line
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.lines import users_own
+from tcw.compiler.trace.function_names import user_name
+from tcw.compiler.trace.records import Advice, Crossing, GraphBreak, Location
+from tcw.compiler.trace.torch_logs.breaks import Message, url
 
 BreakOutcome = Literal["break", "skip-frame", "error"]
 

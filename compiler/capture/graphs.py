@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.capture.frames import current
-from compiler.control.hooks import RecordingHook, Uninstall, before_call
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.nodes import describe_graph
-from compiler.graphs.random_operations import misread_numbers
+from tcw.compiler.capture.frames import current
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.nodes import describe_graph
+from tcw.compiler.graphs.random_operations import misread_numbers
 
 
 def install(recorder: Recorder) -> Uninstall:

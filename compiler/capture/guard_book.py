@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.trace.records import Guard, Guards, Location
+from tcw.compiler.trace.records import Guard, Guards, Location
 
 
 @dataclass

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.capture.shape_lines import line_behind
-from compiler.trace.failed_guard import bare
-from compiler.trace.records import Location
+from tcw.compiler.capture.shape_lines import line_behind
+from tcw.compiler.trace.failed_guard import bare
+from tcw.compiler.trace.records import Location
 
 GLOBAL_STATE = "___check_global_state() against "
 

@@ -12,19 +12,19 @@ from typing import Any
 
 import msgspec
 
-from compiler.capture import guard_book
-from compiler.capture.callers import Caller, caller_of
-from compiler.capture.failing_entry import function_modes
-from compiler.capture.guard_tree import GuardTree, walk_guard_tree
-from compiler.capture.values import describe_value, type_name
-from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id
-from compiler.graphs.lines import from_summary, outside_torch, users_own
-from compiler.trace.function_names import user_name
-from compiler.trace.records import DynamicSize, Guard, Guards, Location
-from compiler.trace.source_names import closure_name, guard_name, readable
+from tcw.compiler.capture import guard_book
+from tcw.compiler.capture.callers import Caller, caller_of
+from tcw.compiler.capture.failing_entry import function_modes
+from tcw.compiler.capture.guard_tree import GuardTree, walk_guard_tree
+from tcw.compiler.capture.values import describe_value, type_name
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_compile_id
+from tcw.compiler.graphs.lines import from_summary, outside_torch, users_own
+from tcw.compiler.trace.function_names import user_name
+from tcw.compiler.trace.records import DynamicSize, Guard, Guards, Location
+from tcw.compiler.trace.source_names import closure_name, guard_name, readable
 
 
 @dataclass

@@ -13,8 +13,8 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from compiler.control.error_words import first_line
-from compiler.trace.torch_logs.breaks import JOINED, Message
+from tcw.compiler.control.error_words import first_line
+from tcw.compiler.trace.torch_logs.breaks import JOINED, Message
 
 _KEPT = 20_000
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.capture.advice.advised import Advised, as_advice
-from compiler.trace.records import Advice
+from tcw.compiler.capture.advice.advised import Advised, as_advice
+from tcw.compiler.trace.records import Advice
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,18 @@ from typing import Any, Literal
 
 import msgspec
 
-from compiler.capture.callers import Caller, caller_of
-from compiler.capture.code import function_location, resumes_at, source_line
-from compiler.capture.failing_entry import TriedEntry, why_not
-from compiler.capture.recompile_advice import ARGUMENT, STACK, ChangedValue, advise
-from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id
-from compiler.graphs.lines import users_own
-from compiler.trace.function_names import user_name
-from compiler.trace.records import FailedGuard, Location, Recompile
-from compiler.trace.source_names import readable, root_of
+from tcw.compiler.capture.callers import Caller, caller_of
+from tcw.compiler.capture.code import function_location, resumes_at, source_line
+from tcw.compiler.capture.failing_entry import TriedEntry, why_not
+from tcw.compiler.capture.recompile_advice import ARGUMENT, STACK, ChangedValue, advise
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_compile_id
+from tcw.compiler.graphs.lines import users_own
+from tcw.compiler.trace.function_names import user_name
+from tcw.compiler.trace.records import FailedGuard, Location, Recompile
+from tcw.compiler.trace.source_names import readable, root_of
 
 
 @dataclass

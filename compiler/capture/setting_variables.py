@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from compiler.capture.settings import MODULES
+from tcw.compiler.capture.settings import MODULES
 
 LONGEST = 200
 """Characters of a value that are kept."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall
-from compiler.control.recorder import Recorder
-from compiler.control.torch_settings import read_setting
-from compiler.trace.records import TorchSettings
+from tcw.compiler.control.hooks import RecordingHook, Uninstall
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.torch_settings import read_setting
+from tcw.compiler.trace.records import TorchSettings
 
 MODULES = (
     "torch._dynamo.config",

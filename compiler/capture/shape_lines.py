@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from compiler.trace.failed_guard import bare
-from compiler.trace.records import Location
+from tcw.compiler.trace.failed_guard import bare
+from tcw.compiler.trace.records import Location
 
 _LINE = re.compile(
     r"(?:^|# )(?P<file>[^#\n]+?):(?P<line>\d+) in (?P<function>\S+) \((?P<why>[^)]*)"

@@ -13,15 +13,15 @@ from typing import Any
 
 from msgspec import structs
 
-from compiler.capture.code import function_location
-from compiler.capture.frames import last_finished
-from compiler.capture.messages import in_short
-from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.lines import outside_torch, users_own
-from compiler.trace.function_names import user_name
-from compiler.trace.records import FrameSkipped
+from tcw.compiler.capture.code import function_location
+from tcw.compiler.capture.frames import last_finished
+from tcw.compiler.capture.messages import in_short
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.lines import outside_torch, users_own
+from tcw.compiler.trace.function_names import user_name
+from tcw.compiler.trace.records import FrameSkipped
 
 NOT_SAID = "this torch does not say why"
 

@@ -12,15 +12,15 @@ from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from compiler.capture.code import function_location, instruction_location
-from compiler.capture.frames import nesting
-from compiler.capture.variables import fx_node, stack_value
-from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.trace.function_names import user_name
-from compiler.trace.records import Bytecode, NewGuard, StackValue, Step
-from compiler.trace.source_names import guard_name
+from tcw.compiler.capture.code import function_location, instruction_location
+from tcw.compiler.capture.frames import nesting
+from tcw.compiler.capture.variables import fx_node, stack_value
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.trace.function_names import user_name
+from tcw.compiler.trace.records import Bytecode, NewGuard, StackValue, Step
+from tcw.compiler.trace.source_names import guard_name
 
 SETS_LOCALS = ("STORE_", "DELETE_", "LOAD_FAST_AND_CLEAR", "MAKE_CELL", "COPY_FREE_VARS")
 

@@ -2,8 +2,8 @@
 
 `torch.compile` creates a `_TorchCompileInductorWrapper` (torch/__init__.py) for its default
 backend. That and every other way into Inductor calls `compile_fx` (torch/_inductor/compile_fx.py),
-which compiles each of AOTAutograd's graphs with `inner_compile`. `compiler.inductor.until` handles
-later ends.
+which compiles each of AOTAutograd's graphs with `inner_compile`. `tcw.compiler.inductor.until`
+handles later ends.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch
-from compiler.control.recorder import Recorder
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch
+from tcw.compiler.control.recorder import Recorder
 
 
 def install(recorder: Recorder) -> Uninstall:

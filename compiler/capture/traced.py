@@ -13,10 +13,10 @@ from typing import Any
 
 from msgspec import structs
 
-from compiler.capture.code import instruction_location
-from compiler.graphs.lines import from_summary, outside_torch
-from compiler.trace.function_names import user_name
-from compiler.trace.records import Location
+from tcw.compiler.capture.code import instruction_location
+from tcw.compiler.graphs.lines import from_summary, outside_torch
+from tcw.compiler.trace.function_names import user_name
+from tcw.compiler.trace.records import Location
 
 
 def outwards(tx: Any) -> Iterator[Any]:

@@ -11,9 +11,9 @@ import types
 
 import torch
 
-from compiler.graphs.tensors import tensor_meta
-from compiler.trace.dtypes import short_dtype
-from compiler.trace.records import TensorMeta
+from tcw.compiler.graphs.tensors import tensor_meta
+from tcw.compiler.trace.dtypes import short_dtype
+from tcw.compiler.trace.records import TensorMeta
 
 _MAX_LENGTH = 200
 _MAX_ITEMS = 8

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from compiler.graphs.tensors import dtype_name, tensor_meta
-from compiler.trace.records import Crossing, StackValue, TensorMeta
+from tcw.compiler.graphs.tensors import dtype_name, tensor_meta
+from tcw.compiler.trace.records import Crossing, StackValue, TensorMeta
 
 _MAX = 200
 _PLAIN = (bool, int, float, complex, type(None), torch.dtype, torch.device)

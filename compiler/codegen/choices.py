@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.decision import Decision, Detail
-from compiler.loops.expressions import Local
-from compiler.loops.nest import Let, Nest, Write
+from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.loops.expressions import Local
+from tcw.compiler.loops.nest import Let, Nest, Write
 
 Ask = Callable[[Decision], str]
 """Returns one of the decision's choices."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from compiler.loops.sizes import Size
+from tcw.compiler.loops.sizes import Size
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from compiler.codegen.device import DeviceModule
-from compiler.codegen.function import Function
-from compiler.codegen.nests.names import base_name
-from compiler.loops.nest import Nest
-from compiler.loops.program import Program
-from compiler.memory.plan import InArena, Plan
-from compiler.memory.segments import home
+from tcw.compiler.codegen.device import DeviceModule
+from tcw.compiler.codegen.function import Function
+from tcw.compiler.codegen.nests.names import base_name
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Program
+from tcw.compiler.memory.plan import InArena, Plan
+from tcw.compiler.memory.segments import home
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from compiler.trace.records import Settings, Stage
-from compiler.trace.records.base import Frozen, Part, kebab
+from tcw.compiler.trace.records import Settings, Stage
+from tcw.compiler.trace.records.base import Frozen, Part, kebab
 
 Mode = Literal[
     "instruction", "over", "out", "line", "frame",

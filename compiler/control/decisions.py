@@ -19,8 +19,8 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from compiler.decision import ENGINE, Decision
-from compiler.trace.records import FusionPair
+from tcw.compiler.decision import ENGINE, Decision
+from tcw.compiler.trace.records import FusionPair
 
 INDUCTOR = "inductor"
 ENGINES = (ENGINE, INDUCTOR)

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.control.recorder import Recorder
-from compiler.control.tried_on import TRIED_ON
-from compiler.trace.records import HookStatus, Stage
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.tried_on import TRIED_ON
+from tcw.compiler.trace.records import HookStatus, Stage
 
 Uninstall = Callable[[], None]
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from compiler.control.commands import (
+from tcw.compiler.control.commands import (
     Answer,
     AnyCommand,
     Breakpoint,
@@ -28,13 +28,13 @@ from compiler.control.commands import (
     Stop,
     TimeCalls,
 )
-from compiler.control.recorded import open_record
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.control.stops import StopPoint, Stops
-from compiler.decision import Decision, Detail
-from compiler.trace.records import Location, Record, Refused, Resumed, Waiting, Warned
-from compiler.trace.records.live import WaitingKind
+from tcw.compiler.control.recorded import open_record
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.control.stops import StopPoint, Stops
+from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.trace.records import Location, Record, Refused, Resumed, Waiting, Warned
+from tcw.compiler.trace.records.live import WaitingKind
 
 _NOT_WAITING = "not-waiting"
 """Rule of a `Refused` for a decision that is not, or no longer, being asked."""

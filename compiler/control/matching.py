@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from compiler.control.commands import Breakpoint
-from compiler.control.decisions import APART, FUSE
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Breakpoint
+from tcw.compiler.control.decisions import APART, FUSE
+from tcw.compiler.trace.records import (
     Graph,
     Kernel,
     Location,
@@ -23,7 +23,7 @@ from compiler.trace.records import (
 )
 
 if TYPE_CHECKING:
-    from compiler.decision import Decision
+    from tcw.compiler.decision import Decision
 
 _LATER: tuple[type[Record], ...] = (Graph, Lowered, SchedulerNode, Kernel)
 """Records of things derived from graph nodes."""

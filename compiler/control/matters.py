@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.control.decisions import APART, FUSE, SAVE
-from compiler.decision import Decision
+from tcw.compiler.control.decisions import APART, FUSE, SAVE
+from tcw.compiler.decision import Decision
 
 NOTHING_SHARED = "no-shared-data"
 """Inductor's rule for a pair whose nodes touch no common buffer."""

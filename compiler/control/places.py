@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     CacheLookup,
     CallStart,
     Decided,

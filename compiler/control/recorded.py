@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from compiler.control.decisions import Ruling, engine_of, split_id
-from compiler.decision import Decision, Detail
-from compiler.trace.records import Decided, Forbidden, Location, Shown
+from tcw.compiler.control.decisions import Ruling, engine_of, split_id
+from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.trace.records import Decided, Forbidden, Location, Shown
 
 
 def decided_record(ruling: Ruling) -> Decided:

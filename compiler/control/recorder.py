@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from compiler.trace.records import RandomOperation, Record, Settings, Source, TextHash, Warned
-from compiler.trace.records.session import WarnedCode
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.trace.records import RandomOperation, Record, Settings, Source, TextHash, Warned
+from tcw.compiler.trace.records.session import WarnedCode
+from tcw.compiler.trace.writer import TraceWriter
 
 
 class _Call(threading.local):
@@ -42,7 +42,7 @@ class Recorder:
     """Random operations of all graphs that AOTAutograd traced, set by its hook."""
     misread_numbers: list[RandomOperation] = field(default_factory=list)
     """Numbers that Python's `random` draws and Inductor's code misreads, set by the hook of
-    captured graphs (`compiler.graphs.drawn_numbers`)."""
+    captured graphs (`tcw.compiler.graphs.drawn_numbers`)."""
     graphs_unknown: bool = True
     """Whether there may be compiled graphs that no hook has seen: AOTAutograd's hook is missing, or
     its cache has served some."""
@@ -58,7 +58,7 @@ class Recorder:
     texts: Mapping[str, str] = field(default_factory=dict)
     """Files whose text on disk is replaced for the run, with their text."""
     kept: dict[str, object] = field(default_factory=dict)
-    """What stages keep for checks after the compile, by kind (`compiler.graphs.realised`)."""
+    """What stages keep for checks after the compile, by kind (`tcw.compiler.graphs.realised`)."""
     _sources: set[str] = field(default_factory=set)
     _kernels: int = 0
     _warned: set[object] = field(default_factory=set)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from compiler.control.recorder import Recorder
+from tcw.compiler.control.recorder import Recorder
 
 P = ParamSpec("P")
 R = TypeVar("R")

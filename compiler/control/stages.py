@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
-from compiler.trace.records import Stage
+from tcw.compiler.trace.records import Stage
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 

@@ -12,15 +12,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compiler.control.commands import Breakpoint, Mode
-from compiler.control.decisions import FUSE, INDUCTOR, engine_of, split_id
-from compiler.control.matching import DECISIONS, Matcher, at_place
-from compiler.control.matters import matters
-from compiler.control.places import CompilePlace, Compiles, Standing
-from compiler.control.recorded import decision_of
-from compiler.control.weighed import Weighed
-from compiler.decision import Decision
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Breakpoint, Mode
+from tcw.compiler.control.decisions import FUSE, INDUCTOR, engine_of, split_id
+from tcw.compiler.control.matching import DECISIONS, Matcher, at_place
+from tcw.compiler.control.matters import matters
+from tcw.compiler.control.places import CompilePlace, Compiles, Standing
+from tcw.compiler.control.recorded import decision_of
+from tcw.compiler.control.weighed import Weighed
+from tcw.compiler.decision import Decision
+from tcw.compiler.trace.records import (
     CacheLookup,
     CallStart,
     Decided,

@@ -1,4 +1,4 @@
-"""A torch setting as the line of code that makes it. No torch: `workbench.worker` applies it.
+"""A torch setting as the line of code that makes it. No torch: `tcw.workbench.worker` applies it.
 
     torch._dynamo.config.capture_scalar_outputs = True
     torch._dynamo.config.reorderable_logging_functions.add(print)

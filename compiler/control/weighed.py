@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from compiler.control.decisions import APART
-from compiler.decision import Decision
-from compiler.trace.matching import base_graph
-from compiler.trace.records import FusionRound, Record
+from tcw.compiler.control.decisions import APART
+from tcw.compiler.decision import Decision
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import FusionRound, Record
 
 
 @dataclass(slots=True)

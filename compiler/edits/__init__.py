@@ -3,10 +3,10 @@
 No torch here: the front end proposes edits and shows their diff, the worker runs the edited
 text."""
 
-from compiler.edits.apply import edited
-from compiler.edits.edit import Edit, EditError, by_file, read_edit, relative
-from compiler.edits.kinds import KINDS
-from compiler.edits.patch import applied, diff
+from tcw.compiler.edits.apply import edited
+from tcw.compiler.edits.edit import Edit, EditError, by_file, read_edit, relative
+from tcw.compiler.edits.kinds import KINDS
+from tcw.compiler.edits.patch import applied, diff
 
 __all__ = [
     "KINDS",

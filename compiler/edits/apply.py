@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compiler.edits.edit import Edit, EditError
-from compiler.edits.kinds import KINDS
-from compiler.edits.text import Replacement, SourceText
+from tcw.compiler.edits.edit import Edit, EditError
+from tcw.compiler.edits.kinds import KINDS
+from tcw.compiler.edits.text import Replacement, SourceText
 
 BOM = "\ufeff"
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from compiler.edits.edit import EditError
-from compiler.edits.text import Replacement, SourceText, Span, dotted, end_of, span_of, start_of
+from tcw.compiler.edits.edit import EditError
+from tcw.compiler.edits.text import Replacement, SourceText, Span, dotted, end_of, span_of, start_of
 
 RESULT = "_result"
 MATH = frozenset({

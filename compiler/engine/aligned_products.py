@@ -15,10 +15,10 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.graph_facts import views_of
-from compiler.engine.rewriting import add_call, choose
-from compiler.trace.byte_counts import bytes_text
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.graph_facts import views_of
+from tcw.compiler.engine.rewriting import add_call, choose
+from tcw.compiler.trace.byte_counts import bytes_text
 
 aten = torch.ops.aten
 

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.engine.graph_facts import is_view
-from compiler.runtime.wrapper_helpers import laid_out, row_by_row
+from tcw.compiler.engine.graph_facts import is_view
+from tcw.compiler.runtime.wrapper_helpers import laid_out, row_by_row
 
 Compiled = Callable[[list[Any]], Any]
 """Takes its arguments as a list, which it empties, so that each is freed after its last use."""

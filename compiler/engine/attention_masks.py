@@ -19,8 +19,8 @@ import torch
 from torch import fx
 from torch.fx.node import map_aggregate
 
-from compiler.control.decisions import Gate
-from compiler.engine.rewriting import choose
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.rewriting import choose
 
 KIND = "mask"
 NONE = "none"

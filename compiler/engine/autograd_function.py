@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import torch
 
-from compiler.control.hooks import Hook, during, patch, resolve
-from compiler.engine.direct_calls import direct_call, provides_for_nothing
+from tcw.compiler.control.hooks import Hook, during, patch, resolve
+from tcw.compiler.engine.direct_calls import direct_call, provides_for_nothing
 
 _MODULE = "torch._functorch._aot_autograd.runtime_wrappers"
 _METADATA = "torch._functorch._aot_autograd.schemas:ViewAndMutationMeta"

@@ -17,20 +17,20 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 
-from compiler.control.decisions import Gate, read_overrides
-from compiler.engine.aten import Compiled
-from compiler.engine.attention_masks import attention_masks
-from compiler.engine.autograd_function import short_autograd_functions
-from compiler.engine.compile import compile_graph
-from compiler.engine.decompositions import decompositions
-from compiler.engine.drawn_numbers import as_they_come
-from compiler.engine.modes import CUDA_GRAPHS, MODES, Mode
-from compiler.engine.partition import partition
-from compiler.engine.recording import current, listening
-from compiler.engine.resampling import resampling_whole
-from compiler.engine.unread_texts import unread_texts_unwritten
-from compiler.graphs.current import current_compile_id, graph_id
-from compiler.trace.records.graph import GraphKind
+from tcw.compiler.control.decisions import Gate, read_overrides
+from tcw.compiler.engine.aten import Compiled
+from tcw.compiler.engine.attention_masks import attention_masks
+from tcw.compiler.engine.autograd_function import short_autograd_functions
+from tcw.compiler.engine.compile import compile_graph
+from tcw.compiler.engine.decompositions import decompositions
+from tcw.compiler.engine.drawn_numbers import as_they_come
+from tcw.compiler.engine.modes import CUDA_GRAPHS, MODES, Mode
+from tcw.compiler.engine.partition import partition
+from tcw.compiler.engine.recording import current, listening
+from tcw.compiler.engine.resampling import resampling_whole
+from tcw.compiler.engine.unread_texts import unread_texts_unwritten
+from tcw.compiler.graphs.current import current_compile_id, graph_id
+from tcw.compiler.trace.records.graph import GraphKind
 
 OPTIONS = ("overrides", CUDA_GRAPHS)
 """`torch.compile(…, backend="tcw", options={"overrides": "FILE.toml"})`."""
@@ -52,7 +52,7 @@ def backend(
     `mode` is Inductor's: `reduce-overhead` and `max-autotune` replay CUDA graphs, as does the
     option `triton.cudagraphs`; `max-autotune` measures the tiles of a GPU's kernels.
 
-    Raises `UnknownOption` and `compiler.control.decisions.OverrideError`.
+    Raises `UnknownOption` and `tcw.compiler.control.decisions.OverrideError`.
     """
     gate = _gate(options or {})
     if mode is not None and mode not in MODES:

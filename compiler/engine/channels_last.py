@@ -19,11 +19,11 @@ import torch
 from torch import fx
 from torch._guards import TracingContext
 
-from compiler.control.decisions import Gate
-from compiler.engine.convolution_library import by_onednn
-from compiler.engine.graph_facts import outputs_of
-from compiler.engine.rewriting import add_call, choose, value_of
-from compiler.trace.records.graph import GraphKind
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.convolution_library import by_onednn
+from tcw.compiler.engine.graph_facts import outputs_of
+from tcw.compiler.engine.rewriting import add_call, choose, value_of
+from tcw.compiler.trace.records.graph import GraphKind
 
 aten = torch.ops.aten
 

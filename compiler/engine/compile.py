@@ -8,36 +8,42 @@ from typing import Any
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
-from compiler.control.stages import reached
-from compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_when_asked
-from compiler.engine.channels_last import report_strides
-from compiler.engine.cuda_graphs import replayed, skipped
-from compiler.engine.failures import gave_up, left_to_aten, strict, without_cache
-from compiler.engine.generator_choices import asking
-from compiler.engine.graph_facts import comments, constants, donated, let_go, outputs_of_the_user
-from compiler.engine.modes import DEFAULT, Mode
-from compiler.engine.predicted import predict
-from compiler.engine.recording import current, watched
-from compiler.engine.records.writer import GraphRecords
-from compiler.engine.saved_numbers import numbers_as_tensors
-from compiler.engine.step_buffers import graph_buffers
-from compiler.engine.targets import rewrite, target_of
-from compiler.fusion.fuse import fuse
-from compiler.loops.verifier import verify_graph, verify_program
-from compiler.lowering.driver import lower
-from compiler.lowering.families import load_families
-from compiler.lowering.registry import Unsupported
-from compiler.memory.planner import plan
-from compiler.runtime.artifact import Artifact
-from compiler.runtime.cached import Outcome, compiled_graph
-from compiler.runtime.compiled import load
-from compiler.runtime.graph_cache import Miss
-from compiler.runtime.graph_key import graph_key
-from compiler.runtime.store import usable_store
-from compiler.trace.records import Stage
-from compiler.trace.records.graph import GraphKind
+from tcw.compiler.control.stages import reached
+from tcw.compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_when_asked
+from tcw.compiler.engine.channels_last import report_strides
+from tcw.compiler.engine.cuda_graphs import replayed, skipped
+from tcw.compiler.engine.failures import gave_up, left_to_aten, strict, without_cache
+from tcw.compiler.engine.generator_choices import asking
+from tcw.compiler.engine.graph_facts import (
+    comments,
+    constants,
+    donated,
+    let_go,
+    outputs_of_the_user,
+)
+from tcw.compiler.engine.modes import DEFAULT, Mode
+from tcw.compiler.engine.predicted import predict
+from tcw.compiler.engine.recording import current, watched
+from tcw.compiler.engine.records.writer import GraphRecords
+from tcw.compiler.engine.saved_numbers import numbers_as_tensors
+from tcw.compiler.engine.step_buffers import graph_buffers
+from tcw.compiler.engine.targets import rewrite, target_of
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.loops.verifier import verify_graph, verify_program
+from tcw.compiler.lowering.driver import lower
+from tcw.compiler.lowering.families import load_families
+from tcw.compiler.lowering.registry import Unsupported
+from tcw.compiler.memory.planner import plan
+from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.runtime.cached import Outcome, compiled_graph
+from tcw.compiler.runtime.compiled import load
+from tcw.compiler.runtime.graph_cache import Miss
+from tcw.compiler.runtime.graph_key import graph_key
+from tcw.compiler.runtime.store import usable_store
+from tcw.compiler.trace.records import Stage
+from tcw.compiler.trace.records.graph import GraphKind
 
-load_families()  # imported now: when a graph is compiled, our packages may be hidden (tcw.py)
+load_families()  # imported now: a graph's compile is timed
 
 
 class Ended(Exception):

@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.graph_facts import aliases
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.graph_facts import aliases
 
 aten = torch.ops.aten
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from compiler.control.hooks import Hook, Missing, resolve
+from tcw.compiler.control.hooks import Hook, Missing, resolve
 
 _SELECT = "torch._C:_select_conv_backend"
 

@@ -13,19 +13,19 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.aten import calls_aten
-from compiler.engine.graph_facts import donated, outputs_of_the_user, static_inputs
-from compiler.engine.recording import current
-from compiler.engine.rewriting import choose
-from compiler.graphs.current import current_compile_id
-from compiler.graphs.nodes import user_line
-from compiler.runtime.artifact import Artifact
-from compiler.runtime.compiled import Compiled
-from compiler.runtime.gpu.cuda_graphs import About, CudaGraphs, NewRecording
-from compiler.trace.compile_names import compile_of
-from compiler.trace.records import CudagraphRecording, CudagraphSkip
-from compiler.trace.records.graph import GraphKind
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.aten import calls_aten
+from tcw.compiler.engine.graph_facts import donated, outputs_of_the_user, static_inputs
+from tcw.compiler.engine.recording import current
+from tcw.compiler.engine.rewriting import choose
+from tcw.compiler.graphs.current import current_compile_id
+from tcw.compiler.graphs.nodes import user_line
+from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.runtime.compiled import Compiled
+from tcw.compiler.runtime.gpu.cuda_graphs import About, CudaGraphs, NewRecording
+from tcw.compiler.trace.compile_names import compile_of
+from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip
+from tcw.compiler.trace.records.graph import GraphKind
 
 KIND = "cuda-graph"
 REPLAY = "replay"

@@ -1,7 +1,7 @@
 """Numbers that `random` draws in a compiled function are read in the precision in which they come.
 
 The graph's input becomes float64, and its first operation rounds it to the float32 that was traced
-(`compiler.graphs.drawn_numbers`).
+(`tcw.compiler.graphs.drawn_numbers`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.graphs.drawn_numbers import drawn_numbers
+from tcw.compiler.graphs.drawn_numbers import drawn_numbers
 
 
 def as_they_come(module: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:

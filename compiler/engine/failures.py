@@ -11,8 +11,8 @@ import warnings
 
 from torch import fx
 
-from compiler.engine.recording import current
-from compiler.graphs.nodes import user_line
+from tcw.compiler.engine.recording import current
+from tcw.compiler.graphs.nodes import user_line
 
 _said: set[tuple[str, str]] = set()
 

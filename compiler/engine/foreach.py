@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook, Missing, resolve
+from tcw.compiler.control.hooks import Hook, Missing, resolve
 
 _SCHEMAS = "torch._C:_jit_get_all_schemas"
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.codegen.choices import Ask
-from compiler.control.decisions import Gate
-from compiler.decision import Decision
+from tcw.compiler.codegen.choices import Ask
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.decision import Decision
 
 
 def asking(gate: Gate) -> Ask | None:

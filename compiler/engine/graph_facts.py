@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.graphs.nodes import source_comment
-from compiler.trace.records.graph import GraphKind
+from tcw.compiler.graphs.nodes import source_comment
+from tcw.compiler.trace.records.graph import GraphKind
 
 _VIEWS_IF_POSSIBLE = (torch.ops.aten.reshape.default, torch.ops.aten._unsafe_view.default)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.control.hooks import Hook
-from compiler.engine import (
+from tcw.compiler.control.hooks import Hook
+from tcw.compiler.engine import (
     autograd_function,
     convolution_library,
     foreach,
@@ -13,10 +13,10 @@ from compiler.engine import (
     resampling,
     unread_texts,
 )
-from compiler.graphs import drawn_numbers, lazy_modules
-from compiler.lowering import kept
-from compiler.runtime import addresses, generator, operations, vector_functions, wrapper_helpers
-from compiler.runtime.gpu import cuda_graphs
+from tcw.compiler.graphs import drawn_numbers, lazy_modules
+from tcw.compiler.lowering import kept
+from tcw.compiler.runtime import addresses, generator, operations, vector_functions, wrapper_helpers
+from tcw.compiler.runtime.gpu import cuda_graphs
 
 HOOKS: tuple[Hook, ...] = (
     requirements.HOOK,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from compiler.control.hooks import Hook, during, patch, resolve
+from tcw.compiler.control.hooks import Hook, during, patch, resolve
 
 _TREES = "networkx.algorithms.flow:boykov_kolmogorov"
 _MODULE = "networkx.algorithms.flow.maxflow"

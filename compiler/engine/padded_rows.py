@@ -17,11 +17,16 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.graph_facts import outputs_of, shows_argument, views_are_regenerated, views_of
-from compiler.engine.rewriting import choose
-from compiler.trace.byte_counts import bytes_text
-from compiler.trace.records.graph import GraphKind
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.graph_facts import (
+    outputs_of,
+    shows_argument,
+    views_are_regenerated,
+    views_of,
+)
+from tcw.compiler.engine.rewriting import choose
+from tcw.compiler.trace.byte_counts import bytes_text
+from tcw.compiler.trace.records.graph import GraphKind
 
 aten = torch.ops.aten
 

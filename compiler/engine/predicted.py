@@ -16,28 +16,28 @@ from msgspec import structs
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
-from compiler.codegen.device import DeviceKernel, DeviceModule
-from compiler.control.error_words import error_line
-from compiler.control.recorder import Recorder
-from compiler.control.stages import reached
-from compiler.engine.generator_choices import asking
-from compiler.engine.graph_facts import comments, donated, let_go
-from compiler.engine.recording import current
-from compiler.engine.records.writer import GraphRecords
-from compiler.engine.step_buffers import graph_buffers
-from compiler.engine.targets import Gpu, rewrite
-from compiler.fusion.fuse import fuse
-from compiler.gpu.architectures import ARCHITECTURES, DEFAULT, Architecture
-from compiler.gpu.binaries import Binary, read, record
-from compiler.gpu.retarget import DEVICE, retarget, tell_of_cpu_calls
-from compiler.loops.nest import Nest
-from compiler.lowering.driver import lower
-from compiler.memory.planner import plan
-from compiler.runtime.gpu.binaries import in_threads
-from compiler.runtime.gpu.stages import NoTriton, compiled, load_module
-from compiler.runtime.store import usable_store
-from compiler.trace.records import Progress
-from compiler.trace.records.graph import GraphKind
+from tcw.compiler.codegen.device import DeviceKernel, DeviceModule
+from tcw.compiler.control.error_words import error_line
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.stages import reached
+from tcw.compiler.engine.generator_choices import asking
+from tcw.compiler.engine.graph_facts import comments, donated, let_go
+from tcw.compiler.engine.recording import current
+from tcw.compiler.engine.records.writer import GraphRecords
+from tcw.compiler.engine.step_buffers import graph_buffers
+from tcw.compiler.engine.targets import Gpu, rewrite
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.gpu.architectures import ARCHITECTURES, DEFAULT, Architecture
+from tcw.compiler.gpu.binaries import Binary, read, record
+from tcw.compiler.gpu.retarget import DEVICE, retarget, tell_of_cpu_calls
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.lowering.driver import lower
+from tcw.compiler.memory.planner import plan
+from tcw.compiler.runtime.gpu.binaries import in_threads
+from tcw.compiler.runtime.gpu.stages import NoTriton, compiled, load_module
+from tcw.compiler.runtime.store import usable_store
+from tcw.compiler.trace.records import Progress
+from tcw.compiler.trace.records.graph import GraphKind
 
 
 def predict(

@@ -14,9 +14,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.rewriting import add_call, choose
-from compiler.processor import AMD, vendor
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.rewriting import add_call, choose
+from tcw.compiler.processor import AMD, vendor
 
 aten = torch.ops.aten
 

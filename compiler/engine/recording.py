@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.control.decisions import Gate
-from compiler.control.recorder import Recorder
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.recorder import Recorder
 
 
 @dataclass
@@ -41,9 +41,9 @@ def listening(recorder: Recorder | None, gate: Gate) -> Iterator[None]:
 
 
 Watch = Callable[[str, Any, Any], Callable[..., Any]]
-"""Called with a graph's id, its `Compiled` (compiler.runtime.compiled) or, if it was left to ATen,
-its `AsItIs` (compiler.engine.aten), and the lowered graph's module. Returns the callable for
-AOTAutograd."""
+"""Called with a graph's id, its `Compiled` (tcw.compiler.runtime.compiled) or, if it was left to
+ATen, its `AsItIs` (tcw.compiler.engine.aten), and the lowered graph's module. Returns the callable
+for AOTAutograd."""
 
 _watches: list[Watch] = []
 

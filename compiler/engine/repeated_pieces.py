@@ -19,7 +19,7 @@ from torch import fx
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 
-from compiler.control.hooks import Hook
+from tcw.compiler.control.hooks import Hook
 
 HOOK = Hook(
     name="repeated pieces",

@@ -5,7 +5,7 @@ Looked up only after its import has failed, so that the error says what this tor
 
 from __future__ import annotations
 
-from compiler.control.hooks import Hook
+from tcw.compiler.control.hooks import Hook
 
 HOOK = Hook(
     name="compiler",

@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook, lacking
+from tcw.compiler.control.hooks import Hook, lacking
 
 RESAMPLING = tuple(
     getattr(torch.ops.aten, name)

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.decision import Decision, Detail
 
 
 def value_of(argument: Any) -> Any:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
-from compiler.codegen.launcher.planned import Kernels
-from compiler.codegen.unit import shared_buffers
-from compiler.engine.records.planned import steps_of, touched
-from compiler.loops.graph import Call, Input
-from compiler.loops.layouts import row_major
-from compiler.loops.nest import Nest
-from compiler.loops.program import Program
-from compiler.loops.sizes import Size
-from compiler.memory.plan import Plan
+from tcw.compiler.codegen.launcher.planned import Kernels
+from tcw.compiler.codegen.unit import shared_buffers
+from tcw.compiler.engine.records.planned import steps_of, touched
+from tcw.compiler.loops.graph import Call, Input
+from tcw.compiler.loops.layouts import row_major
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.memory.plan import Plan
 
 Number = int | str
 """A size, or a Python expression in the graph's symbols if it is symbolic."""

@@ -9,35 +9,35 @@ from typing import Any, Protocol
 import torch
 from torch import fx
 
-from compiler.codegen.choices import Ask
-from compiler.codegen.cpp.unit import unit as cpp_unit
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.unit import unit as triton_unit
-from compiler.codegen.triton.vocabulary import Unwritable
-from compiler.codegen.unit import Unit
-from compiler.control.decisions import Gate
-from compiler.engine.aligned_products import aligned_products
-from compiler.engine.channels_last import channels_last
-from compiler.engine.complex_scatters import complex_scatters
-from compiler.engine.padded_rows import padded_rows
-from compiler.engine.products import products
-from compiler.engine.unread_vectors import values_alone
-from compiler.engine.vector_products import vector_products
-from compiler.engine.wide_sums import wide_sums
-from compiler.fusion import weights
-from compiler.gpu.architectures import ARCHITECTURES, Architecture
-from compiler.loops.program import Program
-from compiler.lowering.registry import Unsupported
-from compiler.memory.plan import Plan
-from compiler.runtime import vector_functions
-from compiler.runtime.artifact import Artifact
-from compiler.runtime.assemble import assemble
-from compiler.runtime.gpu.binaries import triton_version
-from compiler.runtime.gpu.measure import Timing
-from compiler.runtime.store import usable_store
-from compiler.runtime.toolchain import find_compiler, instruction_set
-from compiler.trace.records.graph import GraphKind
+from tcw.compiler.codegen.choices import Ask
+from tcw.compiler.codegen.cpp.unit import unit as cpp_unit
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.unit import unit as triton_unit
+from tcw.compiler.codegen.triton.vocabulary import Unwritable
+from tcw.compiler.codegen.unit import Unit
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.aligned_products import aligned_products
+from tcw.compiler.engine.channels_last import channels_last
+from tcw.compiler.engine.complex_scatters import complex_scatters
+from tcw.compiler.engine.padded_rows import padded_rows
+from tcw.compiler.engine.products import products
+from tcw.compiler.engine.unread_vectors import values_alone
+from tcw.compiler.engine.vector_products import vector_products
+from tcw.compiler.engine.wide_sums import wide_sums
+from tcw.compiler.fusion import weights
+from tcw.compiler.gpu.architectures import ARCHITECTURES, Architecture
+from tcw.compiler.loops.program import Program
+from tcw.compiler.lowering.registry import Unsupported
+from tcw.compiler.memory.plan import Plan
+from tcw.compiler.runtime import vector_functions
+from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.runtime.assemble import assemble
+from tcw.compiler.runtime.gpu.binaries import triton_version
+from tcw.compiler.runtime.gpu.measure import Timing
+from tcw.compiler.runtime.store import usable_store
+from tcw.compiler.runtime.toolchain import find_compiler, instruction_set
+from tcw.compiler.trace.records.graph import GraphKind
 
 
 class AtenPass(Protocol):

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
-from compiler.control.hooks import Hook, during, patch, resolve, undo_all
+from tcw.compiler.control.hooks import Hook, during, patch, resolve, undo_all
 
 _MODULE = "torch._functorch._aot_autograd.graph_compile"
 _WRITERS = ("_log_joint_graph", "_log_fw_bw_graphs")

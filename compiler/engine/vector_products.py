@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.rewriting import add_call, choose
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.rewriting import add_call, choose
 
 aten = torch.ops.aten
 

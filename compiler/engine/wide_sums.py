@@ -13,8 +13,8 @@ from functools import partial
 import torch
 from torch import fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.rewriting import add_call
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.rewriting import add_call
 
 aten = torch.ops.aten
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compiler.fusion.counts import common
-from compiler.fusion.groups import Group
-from compiler.fusion.leaves import leaves
-from compiler.fusion.rows import mask_of, part_view
-from compiler.loops.expressions import Address
-from compiler.loops.graph import Compute, Reduce, Scan, Store
-from compiler.loops.layouts import (
+from tcw.compiler.fusion.counts import common
+from tcw.compiler.fusion.groups import Group
+from tcw.compiler.fusion.leaves import leaves
+from tcw.compiler.fusion.rows import mask_of, part_view
+from tcw.compiler.loops.expressions import Address
+from tcw.compiler.loops.graph import Compute, Reduce, Scan, Store
+from tcw.compiler.loops.layouts import (
     Layout,
     Shape,
     View,

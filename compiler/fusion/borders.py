@@ -11,17 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from compiler.fusion.counts import elements
-from compiler.fusion.dependencies import apart
-from compiler.fusion.duplicates import carried
-from compiler.fusion.leaves import reads
-from compiler.fusion.surrounded import cheap, surrounded
-from compiler.fusion.through import in_memory, is_compute, stores_into, uses
-from compiler.fusion.weights import Weights, instructions
-from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Iota, Load, rewrite
-from compiler.loops.graph import Buffer, Compute, Graph, Map, Node, Store
-from compiler.loops.layouts import Layout, normalize, row_major, strides_over
-from compiler.loops.sizes import product
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.dependencies import apart
+from tcw.compiler.fusion.duplicates import carried
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.fusion.surrounded import cheap, surrounded
+from tcw.compiler.fusion.through import in_memory, is_compute, stores_into, uses
+from tcw.compiler.fusion.weights import Weights, instructions
+from tcw.compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Iota, Load, rewrite
+from tcw.compiler.loops.graph import Buffer, Compute, Graph, Map, Node, Store
+from tcw.compiler.loops.layouts import Layout, normalize, row_major, strides_over
+from tcw.compiler.loops.sizes import product
 
 ROW = 64
 """Elements of a run of memory from which its place can be looked up once for all of them."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.fusion.counts import elements
-from compiler.fusion.merge import Grouping
-from compiler.fusion.rows import ends_of
-from compiler.fusion.weights import L2
-from compiler.loops.expressions import Gather, Load
-from compiler.loops.graph import Call, Map, Store
-from compiler.loops.layouts import Layout, normalize
-from compiler.loops.sizes import Size
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.merge import Grouping
+from tcw.compiler.fusion.rows import ends_of
+from tcw.compiler.fusion.weights import L2
+from tcw.compiler.loops.expressions import Gather, Load
+from tcw.compiler.loops.graph import Call, Map, Store
+from tcw.compiler.loops.layouts import Layout, normalize
+from tcw.compiler.loops.sizes import Size
 
 CandidateKind = Literal["vertical", "horizontal"]
 WORTH = 8

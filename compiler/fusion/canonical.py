@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.fusion.counts import elements
-from compiler.fusion.dependencies import storage
-from compiler.fusion.leaves import reads
-from compiler.loops.expressions import Const, Expression, Load, Op, convert, walk
-from compiler.loops.graph import (
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.dependencies import storage
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.loops.expressions import Const, Expression, Load, Op, convert, walk
+from tcw.compiler.loops.graph import (
     ARG,
     Buffer,
     Graph,
@@ -21,8 +21,8 @@ from compiler.loops.graph import (
     Store,
     written_values,
 )
-from compiler.loops.identities import identity
-from compiler.loops.layouts import Layout, compose_views
+from tcw.compiler.loops.identities import identity
+from tcw.compiler.loops.layouts import Layout, compose_views
 
 
 def canonical(graph: Graph, held: dict[str, list[str]]) -> list[Node]:

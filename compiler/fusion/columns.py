@@ -11,20 +11,20 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
-from compiler.fusion.counts import common, elements
-from compiler.fusion.duplicates import carried
-from compiler.fusion.leaves import reads
-from compiler.fusion.surrounded import cheap, surrounded
-from compiler.fusion.through import is_compute, map_leaves, operands
-from compiler.fusion.versions import Versions
-from compiler.fusion.weights import Weights, instructions
-from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Load, Op, SizeOf
-from compiler.loops.graph import Call, Compute, Graph, Map, Node
-from compiler.loops.layouts import Layout, View, compose, compose_views, normalize
-from compiler.loops.sizes import Size, add, at_least, divide, multiply, subtract
-from compiler.trace.plurals import plural
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.fusion.counts import common, elements
+from tcw.compiler.fusion.duplicates import carried
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.fusion.surrounded import cheap, surrounded
+from tcw.compiler.fusion.through import is_compute, map_leaves, operands
+from tcw.compiler.fusion.versions import Versions
+from tcw.compiler.fusion.weights import Weights, instructions
+from tcw.compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Load, Op, SizeOf
+from tcw.compiler.loops.graph import Call, Compute, Graph, Map, Node
+from tcw.compiler.loops.layouts import Layout, View, compose, compose_views, normalize
+from tcw.compiler.loops.sizes import Size, add, at_least, divide, multiply, subtract
+from tcw.compiler.trace.plurals import plural
 
 KIND = "column"
 PICK = "pick"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from compiler.loops.layouts import Shape, refine
-from compiler.loops.sizes import Size, product
+from tcw.compiler.loops.layouts import Shape, refine
+from tcw.compiler.loops.sizes import Size, product
 
 
 @lru_cache(maxsize=1 << 12)

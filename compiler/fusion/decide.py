@@ -6,17 +6,24 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from compiler.control.decisions import APART, FUSE, VETO, Gate
-from compiler.decision import Decision, Detail, decision_id
-from compiler.fusion.candidates import Candidate, least_shared, pieces, siblings, twins, vertical
-from compiler.fusion.groups import Group
-from compiler.fusion.if_fused import if_fused, if_it_were_legal, origins_of
-from compiler.fusion.merge import Grouping, Merge
-from compiler.fusion.pairs import Listener, Pair, PassKind
-from compiler.fusion.rows import kept_size
-from compiler.fusion.rules import Refusal
-from compiler.trace.byte_counts import bytes_text
-from compiler.trace.records import FusionPair
+from tcw.compiler.control.decisions import APART, FUSE, VETO, Gate
+from tcw.compiler.decision import Decision, Detail, decision_id
+from tcw.compiler.fusion.candidates import (
+    Candidate,
+    least_shared,
+    pieces,
+    siblings,
+    twins,
+    vertical,
+)
+from tcw.compiler.fusion.groups import Group
+from tcw.compiler.fusion.if_fused import if_fused, if_it_were_legal, origins_of
+from tcw.compiler.fusion.merge import Grouping, Merge
+from tcw.compiler.fusion.pairs import Listener, Pair, PassKind
+from tcw.compiler.fusion.rows import kept_size
+from tcw.compiler.fusion.rules import Refusal
+from tcw.compiler.trace.byte_counts import bytes_text
+from tcw.compiler.trace.records import FusionPair
 
 
 @dataclass(slots=True)

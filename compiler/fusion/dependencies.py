@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from compiler.fusion.leaves import reads
-from compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Store, written_values
-from compiler.loops.layouts import Layout, normalize
-from compiler.loops.sizes import Size, add, at_least, multiply, subtract
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Store, written_values
+from tcw.compiler.loops.layouts import Layout, normalize
+from tcw.compiler.loops.sizes import Size, add, at_least, multiply, subtract
 
 Computation = Compute | Call
 """A node that computes: every one but inputs and buffers."""

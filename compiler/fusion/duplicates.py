@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from compiler.control.decisions import Gate
-from compiler.fusion.dependencies import read_values
-from compiler.fusion.through import map_leaves, rename_operands
-from compiler.fusion.versions import Versions
-from compiler.loops.expressions import Expression, Gather, Load
-from compiler.loops.graph import Call, Graph, Map, Node, Reduce, Scan, Store
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.fusion.dependencies import read_values
+from tcw.compiler.fusion.through import map_leaves, rename_operands
+from tcw.compiler.fusion.versions import Versions
+from tcw.compiler.loops.expressions import Expression, Gather, Load
+from tcw.compiler.loops.graph import Call, Graph, Map, Node, Reduce, Scan, Store
 
 
 def without_duplicates(graph: Graph, gate: Gate, held: dict[str, list[str]]) -> list[Node]:

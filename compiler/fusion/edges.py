@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from compiler.fusion.counts import elements
-from compiler.fusion.dependencies import Dependencies
-from compiler.fusion.leaves import reads
-from compiler.fusion.rows import Mask, kept_size, mask_of_broadcast
-from compiler.loops.expressions import Gather, Load
-from compiler.loops.graph import Call, Compute, Graph, extent
-from compiler.loops.layouts import View, normalize
-from compiler.loops.sizes import Size
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.dependencies import Dependencies
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.fusion.rows import Mask, kept_size, mask_of_broadcast
+from tcw.compiler.loops.expressions import Gather, Load
+from tcw.compiler.loops.graph import Call, Compute, Graph, extent
+from tcw.compiler.loops.layouts import View, normalize
+from tcw.compiler.loops.sizes import Size
 
 RelationKind = Literal["identity", "broadcast", "order", "slice", "division", "gather"]
 

@@ -5,30 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from compiler.control.decisions import Gate
-from compiler.fusion.borders import with_borders
-from compiler.fusion.canonical import canonical
-from compiler.fusion.columns import with_columns
-from compiler.fusion.counts import elements
-from compiler.fusion.decide import Decisions
-from compiler.fusion.dependencies import Dependencies, dependencies, read_values, storage
-from compiler.fusion.duplicates import without_duplicates
-from compiler.fusion.groups import Group, final_space
-from compiler.fusion.inline import inlined
-from compiler.fusion.leaves import forget, reads
-from compiler.fusion.merge import grouping
-from compiler.fusion.narrowed import narrowed
-from compiler.fusion.nests import nest
-from compiler.fusion.order import Task, schedule
-from compiler.fusion.pairs import Listener, Pair
-from compiler.fusion.reorder import reordered
-from compiler.fusion.short_reductions import without_short_reductions
-from compiler.fusion.short_runs import without_short_runs
-from compiler.fusion.split import split_at_pieces
-from compiler.fusion.through import in_memory, operands
-from compiler.fusion.weights import CPU, Machine, Weights
-from compiler.loops.expressions import Gather
-from compiler.loops.graph import (
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.fusion.borders import with_borders
+from tcw.compiler.fusion.canonical import canonical
+from tcw.compiler.fusion.columns import with_columns
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.decide import Decisions
+from tcw.compiler.fusion.dependencies import Dependencies, dependencies, read_values, storage
+from tcw.compiler.fusion.duplicates import without_duplicates
+from tcw.compiler.fusion.groups import Group, final_space
+from tcw.compiler.fusion.inline import inlined
+from tcw.compiler.fusion.leaves import forget, reads
+from tcw.compiler.fusion.merge import grouping
+from tcw.compiler.fusion.narrowed import narrowed
+from tcw.compiler.fusion.nests import nest
+from tcw.compiler.fusion.order import Task, schedule
+from tcw.compiler.fusion.pairs import Listener, Pair
+from tcw.compiler.fusion.reorder import reordered
+from tcw.compiler.fusion.short_reductions import without_short_reductions
+from tcw.compiler.fusion.short_runs import without_short_runs
+from tcw.compiler.fusion.split import split_at_pieces
+from tcw.compiler.fusion.through import in_memory, operands
+from tcw.compiler.fusion.weights import CPU, Machine, Weights
+from tcw.compiler.loops.expressions import Gather
+from tcw.compiler.loops.graph import (
     Buffer,
     Call,
     Graph,
@@ -40,8 +40,8 @@ from compiler.loops.graph import (
     Store,
     shape_of,
 )
-from compiler.loops.nest import Nest
-from compiler.loops.program import Memory, Program
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Memory, Program
 
 
 @dataclass(slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from compiler.fusion.counts import elements
-from compiler.fusion.rows import Mask, mask_of, merged, row_view
-from compiler.loops.graph import ARG, Compute, Reduce, Scan
-from compiler.loops.layouts import Layout, View
-from compiler.loops.sizes import Size
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.rows import Mask, mask_of, merged, row_view
+from tcw.compiler.loops.graph import ARG, Compute, Reduce, Scan
+from tcw.compiler.loops.layouts import Layout, View
+from tcw.compiler.loops.sizes import Size
 
 
 @dataclass(frozen=True, slots=True)

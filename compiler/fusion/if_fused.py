@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 
-from compiler.fusion.dependencies import Computation
-from compiler.fusion.groups import Group, Space, final_space
-from compiler.fusion.merge import Grouping, Merge
-from compiler.fusion.nests import nest
-from compiler.fusion.rules import Refusal
-from compiler.fusion.rules.access import readable
-from compiler.fusion.rules.domain import common_space
-from compiler.loops.graph import Call, Compute, Store
-from compiler.loops.nest import Nest, reads_in
-from compiler.loops.printer import INDENT, NestLine, nest_lines, nest_text
-from compiler.loops.printer.words import escaped
+from tcw.compiler.fusion.dependencies import Computation
+from tcw.compiler.fusion.groups import Group, Space, final_space
+from tcw.compiler.fusion.merge import Grouping, Merge
+from tcw.compiler.fusion.nests import nest
+from tcw.compiler.fusion.rules import Refusal
+from tcw.compiler.fusion.rules.access import readable
+from tcw.compiler.fusion.rules.domain import common_space
+from tcw.compiler.loops.graph import Call, Compute, Store
+from tcw.compiler.loops.nest import Nest, reads_in
+from tcw.compiler.loops.printer import INDENT, NestLine, nest_lines, nest_text
+from tcw.compiler.loops.printer.words import escaped
 
 NAME = "if_fused"
 """What the nest is called in the printed text."""

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
-from compiler.fusion.counts import elements
-from compiler.fusion.leaves import reads
-from compiler.fusion.longer_runs import shortens_runs
-from compiler.fusion.through import is_compute, map_leaves
-from compiler.fusion.versions import Versions
-from compiler.fusion.weights import CHEAP, Weights, instructions
-from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import Expression, Gather, Load, walk
-from compiler.loops.graph import Compute, Graph, Map, Node, Reduce
-from compiler.loops.layouts import View, compose_views, normalize
-from compiler.loops.printer.graphs import node_text
-from compiler.loops.through import through
-from compiler.trace.plurals import plural
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.fusion.longer_runs import shortens_runs
+from tcw.compiler.fusion.through import is_compute, map_leaves
+from tcw.compiler.fusion.versions import Versions
+from tcw.compiler.fusion.weights import CHEAP, Weights, instructions
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.expressions import Expression, Gather, Load, walk
+from tcw.compiler.loops.graph import Compute, Graph, Map, Node, Reduce
+from tcw.compiler.loops.layouts import View, compose_views, normalize
+from tcw.compiler.loops.printer.graphs import node_text
+from tcw.compiler.loops.through import through
+from tcw.compiler.trace.plurals import plural
 
 KIND = "inline"
 INLINE = "inline"

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compiler.loops.graph import Compute
+from tcw.compiler.loops.graph import Compute
 
 _COUNTER = re.compile(r"(_\d+)+$")
 LIMIT = 4

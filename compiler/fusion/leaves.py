@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.loops.expressions import Gather, Iota, Load
-from compiler.loops.graph import Compute, expressions
+from tcw.compiler.loops.expressions import Gather, Iota, Load
+from tcw.compiler.loops.graph import Compute, expressions
 
 Leaf = Load | Gather | Iota
 

@@ -8,13 +8,13 @@ computes, it reads one number for the whole group, and weights that repeat from 
 
 from __future__ import annotations
 
-from compiler.fusion.leaves import leaves, reads
-from compiler.fusion.through import is_compute, uses
-from compiler.fusion.weights import CHEAP, LANES, Weights, instructions
-from compiler.loops.expressions import Load
-from compiler.loops.graph import Compute, Graph, Map
-from compiler.loops.layouts import View, compose_views, normalize
-from compiler.loops.sizes import product
+from tcw.compiler.fusion.leaves import leaves, reads
+from tcw.compiler.fusion.through import is_compute, uses
+from tcw.compiler.fusion.weights import CHEAP, LANES, Weights, instructions
+from tcw.compiler.loops.expressions import Load
+from tcw.compiler.loops.graph import Compute, Graph, Map
+from tcw.compiler.loops.layouts import View, compose_views, normalize
+from tcw.compiler.loops.sizes import product
 
 SHORT = LANES // 4
 """Runs of at most this many elements are short: of longer ones each is better a vector of its own.

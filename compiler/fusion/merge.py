@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from compiler.fusion.counts import common, elements
-from compiler.fusion.dependencies import Dependencies
-from compiler.fusion.edges import Edge, Edges, edges_of
-from compiler.fusion.groups import Group, Space, space_of
-from compiler.fusion.leaves import leaves
-from compiler.fusion.reachability import Reachability
-from compiler.fusion.rows import mask_of
-from compiler.fusion.rules import Refusal
-from compiler.fusion.rules.access import readable
-from compiler.fusion.rules.digits import common_digits
-from compiler.fusion.rules.domain import common_space
-from compiler.fusion.rules.order import (
+from tcw.compiler.fusion.counts import common, elements
+from tcw.compiler.fusion.dependencies import Dependencies
+from tcw.compiler.fusion.edges import Edge, Edges, edges_of
+from tcw.compiler.fusion.groups import Group, Space, space_of
+from tcw.compiler.fusion.leaves import leaves
+from tcw.compiler.fusion.reachability import Reachability
+from tcw.compiler.fusion.rows import mask_of
+from tcw.compiler.fusion.rules import Refusal
+from tcw.compiler.fusion.rules.access import readable
+from tcw.compiler.fusion.rules.digits import common_digits
+from tcw.compiler.fusion.rules.domain import common_space
+from tcw.compiler.fusion.rules.order import (
     few_pointers,
     no_barrier,
     no_cycle,
     scans_fill_rows,
     scatters_run_alone,
 )
-from compiler.fusion.rules.riders import riders_are_plain, riders_save_kernels
-from compiler.fusion.rules.rows import rows_are_plain, runs_are_whole
-from compiler.fusion.rules.tiles import tiles_have_two_axes
-from compiler.fusion.weights import Weights
-from compiler.loops.graph import Call, Compute, Graph, Reduce, Scan, Store
-from compiler.loops.layouts import Shape, normalize
+from tcw.compiler.fusion.rules.riders import riders_are_plain, riders_save_kernels
+from tcw.compiler.fusion.rules.rows import rows_are_plain, runs_are_whole
+from tcw.compiler.fusion.rules.tiles import tiles_have_two_axes
+from tcw.compiler.fusion.weights import Weights
+from tcw.compiler.loops.graph import Call, Compute, Graph, Reduce, Scan, Store
+from tcw.compiler.loops.layouts import Shape, normalize
 
 
 @dataclass(slots=True)

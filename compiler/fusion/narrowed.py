@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from compiler.fusion.counts import elements
-from compiler.fusion.through import in_memory, leaves
-from compiler.loops.dtypes import REDUCED
-from compiler.loops.expressions import Load, Op
-from compiler.loops.graph import ARG, Graph, Map, Node, Reduce
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.through import in_memory, leaves
+from tcw.compiler.loops.dtypes import REDUCED
+from tcw.compiler.loops.expressions import Load, Op
+from tcw.compiler.loops.graph import ARG, Graph, Map, Node, Reduce
 
 
 def narrowed(graph: Graph, held: dict[str, list[str]]) -> list[Node]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from compiler.fusion.axes import axes_of, reduced_view
-from compiler.fusion.groups import Group
-from compiler.fusion.labels import label
-from compiler.fusion.rows import mask_of
-from compiler.fusion.statements import Statements, mask_bits
-from compiler.loops.graph import Reduce
-from compiler.loops.nest import Axis, Nest
+from tcw.compiler.fusion.axes import axes_of, reduced_view
+from tcw.compiler.fusion.groups import Group
+from tcw.compiler.fusion.labels import label
+from tcw.compiler.fusion.rows import mask_of
+from tcw.compiler.fusion.statements import Statements, mask_bits
+from tcw.compiler.loops.graph import Reduce
+from tcw.compiler.loops.nest import Axis, Nest
 
 
 def nest(group: Group, name: str, stored: frozenset[str]) -> Nest:

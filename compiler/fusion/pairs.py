@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from compiler.decision import Decision
-from compiler.fusion.candidates import CandidateKind
-from compiler.trace.records import FusionPair
+from tcw.compiler.decision import Decision
+from tcw.compiler.fusion.candidates import CandidateKind
+from tcw.compiler.trace.records import FusionPair
 
 PassKind = Literal["vertical", "horizontal", "pieces", "twins"]
 """The kinds of pass."""

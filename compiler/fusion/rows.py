@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from compiler.fusion.leaves import reads
-from compiler.loops.graph import Store
-from compiler.loops.layouts import (
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.loops.graph import Store
+from tcw.compiler.loops.layouts import (
     Layout,
     Shape,
     normalize,
     row_major,
     view_strides,
 )
-from compiler.loops.sizes import Size, multiply, product
+from tcw.compiler.loops.sizes import Size, multiply, product
 
 Mask = tuple[tuple[Size, bool], ...]
 """Digits, most significant first; True if reduced. No digit of size 1; the marks alternate."""

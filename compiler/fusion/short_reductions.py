@@ -11,14 +11,14 @@ from dataclasses import replace
 from itertools import product as positions
 from math import prod
 
-from compiler.fusion.counts import elements
-from compiler.fusion.leaves import leaves, reads
-from compiler.fusion.through import uses
-from compiler.fusion.weights import LANES, Weights, work
-from compiler.loops.expressions import Expression, Load, Op, convert, rewrite, walk
-from compiler.loops.graph import Call, Compute, Graph, Input, Map, Node, Reduce
-from compiler.loops.layouts import Layout, Shape, compose_views, row_major, strides_over
-from compiler.loops.sizes import Size, add, multiply
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.leaves import leaves, reads
+from tcw.compiler.fusion.through import uses
+from tcw.compiler.fusion.weights import LANES, Weights, work
+from tcw.compiler.loops.expressions import Expression, Load, Op, convert, rewrite, walk
+from tcw.compiler.loops.graph import Call, Compute, Graph, Input, Map, Node, Reduce
+from tcw.compiler.loops.layouts import Layout, Shape, compose_views, row_major, strides_over
+from tcw.compiler.loops.sizes import Size, add, multiply
 
 MOST = 8
 """Maximum number of elements that are combined."""

@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.fusion.counts import elements
-from compiler.fusion.leaves import reads
-from compiler.fusion.rows import mask_of
-from compiler.fusion.through import is_compute, map_leaves, unused_name
-from compiler.fusion.weights import LANES, Weights
-from compiler.loops.expressions import Expression, Load
-from compiler.loops.graph import Call, Compute, Graph, Map, Node, Reduce, Store
-from compiler.loops.layouts import Layout, View, normalize, row_major, view_strides
-from compiler.loops.sizes import Size, product
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.fusion.rows import mask_of
+from tcw.compiler.fusion.through import is_compute, map_leaves, unused_name
+from tcw.compiler.fusion.weights import LANES, Weights
+from tcw.compiler.loops.expressions import Expression, Load
+from tcw.compiler.loops.graph import Call, Compute, Graph, Map, Node, Reduce, Store
+from tcw.compiler.loops.layouts import Layout, View, normalize, row_major, view_strides
+from tcw.compiler.loops.sizes import Size, product
 
 OFTEN = 8
 """Minimum number of elements per element of an intermediate value."""

@@ -11,27 +11,27 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
-from compiler.fusion.counts import elements
-from compiler.fusion.dependencies import apart
-from compiler.fusion.duplicates import carried
-from compiler.fusion.leaves import reads
-from compiler.fusion.through import in_memory, is_compute, leaves, operands, stores_into
-from compiler.fusion.versions import Versions
-from compiler.fusion.weights import instructions
-from compiler.loops.expressions import Expression, Load, rewrite
-from compiler.loops.graph import Buffer, Call, Graph, Map, Node, Store
-from compiler.loops.layouts import (
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.dependencies import apart
+from tcw.compiler.fusion.duplicates import carried
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.fusion.through import in_memory, is_compute, leaves, operands, stores_into
+from tcw.compiler.fusion.versions import Versions
+from tcw.compiler.fusion.weights import instructions
+from tcw.compiler.loops.expressions import Expression, Load, rewrite
+from tcw.compiler.loops.graph import Buffer, Call, Graph, Map, Node, Store
+from tcw.compiler.loops.layouts import (
     View,
     compose_views,
     dense_order,
     normalize,
     permute,
 )
-from compiler.loops.printer.graphs import node_text
-from compiler.loops.sizes import Size, add, product
-from compiler.loops.through import leaf_through, through
+from tcw.compiler.loops.printer.graphs import node_text
+from tcw.compiler.loops.sizes import Size, add, product
+from tcw.compiler.loops.through import leaf_through, through
 
 KIND = "split"
 SPLIT = "split"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.fusion.axes import Axes, kept_view, reduced_view, scan_view
-from compiler.fusion.groups import Group
-from compiler.fusion.through import unused_name
-from compiler.loops.expressions import (
+from tcw.compiler.fusion.axes import Axes, kept_view, reduced_view, scan_view
+from tcw.compiler.fusion.groups import Group
+from tcw.compiler.fusion.through import unused_name
+from tcw.compiler.loops.expressions import (
     Address,
     Expression,
     Gather,
@@ -24,10 +24,10 @@ from compiler.loops.expressions import (
     ReadIndexed,
     rewrite,
 )
-from compiler.loops.graph import Compute, Map, Reduce, Scan, Store
-from compiler.loops.layouts import Layout, View, compose_views, normalize
-from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write
-from compiler.loops.sizes import Size, at_least, multiply, subtract
+from tcw.compiler.loops.graph import Compute, Map, Reduce, Scan, Store
+from tcw.compiler.loops.layouts import Layout, View, compose_views, normalize
+from tcw.compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write
+from tcw.compiler.loops.sizes import Size, at_least, multiply, subtract
 
 
 class Statements:

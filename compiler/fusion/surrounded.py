@@ -11,9 +11,9 @@ from dataclasses import replace
 from functools import partial
 from math import copysign
 
-from compiler.fusion.weights import CHEAP
-from compiler.loops.dtypes import BYTES, FLOATS
-from compiler.loops.expressions import Const, Expression, Gather, Load, Op, rewrite
+from tcw.compiler.fusion.weights import CHEAP
+from tcw.compiler.loops.dtypes import BYTES, FLOATS
+from tcw.compiler.loops.expressions import Const, Expression, Gather, Load, Op, rewrite
 
 
 def cheap(found: Expression, read: Gather, work: int) -> bool:

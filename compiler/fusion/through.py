@@ -6,9 +6,9 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import replace
 from typing import TypeGuard
 
-from compiler.fusion.leaves import reads
-from compiler.loops.expressions import Expression, Gather, Load, rewrite
-from compiler.loops.graph import Call, Compute, Graph, Map, Node, Operand, Reduce, Scan, Store
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.loops.expressions import Expression, Gather, Load, rewrite
+from tcw.compiler.loops.graph import Call, Compute, Graph, Map, Node, Operand, Reduce, Scan, Store
 
 
 def map_leaves(node: Compute, leaf: Callable[[Expression], Expression]) -> Compute:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from compiler.fusion.dependencies import storage
-from compiler.loops.graph import Buffer, Graph, Input, written_values
+from tcw.compiler.fusion.dependencies import storage
+from tcw.compiler.loops.graph import Buffer, Graph, Input, written_values
 
 
 class Versions:

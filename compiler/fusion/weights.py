@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.fusion.counts import elements
-from compiler.fusion.rows import Mask, kept_size
-from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import Expression, Gather, Load, Op, walk
-from compiler.loops.graph import Call, Graph, Node, Store, shape_of
-from compiler.loops.layouts import normalize
-from compiler.loops.operators import OPERATORS
-from compiler.loops.program import Memory
-from compiler.loops.sizes import Size, evaluate, product, symbols_of
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.rows import Mask, kept_size
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.expressions import Expression, Gather, Load, Op, walk
+from tcw.compiler.loops.graph import Call, Graph, Node, Store, shape_of
+from tcw.compiler.loops.layouts import normalize
+from tcw.compiler.loops.operators import OPERATORS
+from tcw.compiler.loops.program import Memory
+from tcw.compiler.loops.sizes import Size, evaluate, product, symbols_of
 
 
 @dataclass(frozen=True, slots=True)

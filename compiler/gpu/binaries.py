@@ -10,10 +10,10 @@ from typing import Any
 
 from msgspec import structs
 
-from compiler.control.recorder import Recorder
-from compiler.gpu.architectures import Architecture
-from compiler.gpu.tools import disassembly, resource_usage, spills
-from compiler.trace.records import KernelBinary
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.gpu.architectures import Architecture
+from tcw.compiler.gpu.tools import disassembly, resource_usage, spills
+from tcw.compiler.trace.records import KernelBinary
 
 
 @dataclass(frozen=True)

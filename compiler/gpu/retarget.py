@@ -17,8 +17,8 @@ from torch.fx import GraphModule
 from torch.fx.node import map_aggregate
 from torch.utils._pytree import tree_map
 
-from compiler.control.recorder import Recorder
-from compiler.graphs.lazy_modules import lazy_module
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.graphs.lazy_modules import lazy_module
 
 DEVICE = torch.device("cuda", 0)
 LIFTS = (torch.ops.aten.lift_fresh_copy.default, torch.ops.aten.lift_fresh.default)

@@ -15,7 +15,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.runtime.store import FileStore
+from tcw.compiler.runtime.store import FileStore
 
 SECONDS = 60
 

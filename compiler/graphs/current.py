@@ -2,7 +2,7 @@
 
 torch keeps the compile id in a context (`torch._guards.CompileContext`) and restores it when a
 backward graph is compiled later than its forward, so these ids are correct there as well. The ids
-are names of `compiler.trace.compile_names`: torch's own repeat after `torch._dynamo.reset()`.
+are names of `tcw.compiler.trace.compile_names`: torch's own repeat after `torch._dynamo.reset()`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from compiler.trace.compile_names import CompileNames
+from tcw.compiler.trace.compile_names import CompileNames
 
 
 class _InHand(threading.local):

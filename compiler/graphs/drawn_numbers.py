@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.control.hooks import Hook, resolve
+from tcw.compiler.control.hooks import Hook, resolve
 
 _SOURCE = "torch._dynamo.source:RandomValueSource"
 

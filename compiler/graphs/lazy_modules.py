@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import Hook, Missing, resolve
+from tcw.compiler.control.hooks import Hook, Missing, resolve
 
 _CLASS = "torch.fx._lazy_graph_module:_LazyGraphModule"
 

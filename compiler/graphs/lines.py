@@ -13,15 +13,17 @@ import sys
 import sysconfig
 import traceback
 
-from compiler.trace.records import Location
+from tcw.compiler.trace.records import Location
 
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d+)(?:, in (?P<function>.+))?\s*$')
 
 _INSTALLED = re.compile(r"[/\\](?:site|dist)-packages[/\\]")
+_TCW = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 _OURS = tuple(
-    os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), name)
-    for name in ("compiler" + os.sep, "viewers" + os.sep, "workbench" + os.sep, "tcw.py")
+    os.path.join(_TCW, name)
+    for name in ("compiler" + os.sep, "viewers" + os.sep, "workbench" + os.sep, "__init__.py")
 )
+"""All of ours but the sample models, which are a user's program like any other."""
 
 
 @functools.cache

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import fx
 
-from compiler.control.recorder import Recorder
-from compiler.graphs.lines import parse_stack_trace
-from compiler.graphs.tensors import tensor_meta
-from compiler.trace.records import Graph, Location, Node, TensorMeta
-from compiler.trace.records.graph import GraphKind
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.graphs.lines import parse_stack_trace
+from tcw.compiler.graphs.tensors import tensor_meta
+from tcw.compiler.trace.records import Graph, Location, Node, TensorMeta
+from tcw.compiler.trace.records.graph import GraphKind
 
 COMPUTING = ("call_function", "call_method", "call_module")
 """The node operations that torch counts as ops (`count_calls` in torch/_dynamo/utils.py)."""

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import msgspec
 from torch import fx
 
-from compiler.graphs.nodes import COMPUTING, Origins, node_stack, target_name, user_line
-from compiler.trace.records import Graph, Location, Node
+from tcw.compiler.graphs.nodes import COMPUTING, Origins, node_stack, target_name, user_line
+from tcw.compiler.trace.records import Graph, Location, Node
 
 
 @dataclass(frozen=True)

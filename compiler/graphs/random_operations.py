@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import torch
 from torch import fx
 
-from compiler.graphs.drawn_numbers import drawn_numbers
-from compiler.graphs.nodes import user_line
-from compiler.trace.records import RandomOperation
+from tcw.compiler.graphs.drawn_numbers import drawn_numbers
+from tcw.compiler.graphs.nodes import user_line
+from tcw.compiler.trace.records import RandomOperation
 
 
 def random_operations(module: fx.GraphModule) -> Iterator[RandomOperation]:

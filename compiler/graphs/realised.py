@@ -1,7 +1,7 @@
 """Which values of a lowered graph are in memory while its code runs, and in which buffer.
 
 For Inductor these are recorded at compile time, if a recording is to compare what kernels computed.
-Our own engine has them in its artifact (`compiler.engine.step_buffers`).
+Our own engine has them in its artifact (`tcw.compiler.engine.step_buffers`).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from torch import fx
 
-from compiler.control.recorder import Recorder
+from tcw.compiler.control.recorder import Recorder
 
 _KEY = "realised"
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import torch
 
-from compiler.trace.records import Size, TensorMeta
-from compiler.trace.records.base import MOST
+from tcw.compiler.trace.records import Size, TensorMeta
+from tcw.compiler.trace.records.base import MOST
 
 _SHORT_NAMES = {
     dtype: str(dtype).removeprefix("torch.")

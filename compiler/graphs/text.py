@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from compiler.graphs.nodes import arguments_text, format_argument, node_value, target_name
-from compiler.graphs.tensors import dtype_name, size
-from compiler.trace.dtypes import short_dtype
+from tcw.compiler.graphs.nodes import arguments_text, format_argument, node_value, target_name
+from tcw.compiler.graphs.tensors import dtype_name, size
+from tcw.compiler.trace.dtypes import short_dtype
 
 
 class NodeRow(NamedTuple):

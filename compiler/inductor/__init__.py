@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.control.hooks import RecordingHook
-from compiler.inductor import (
+from tcw.compiler.control.hooks import RecordingHook
+from tcw.compiler.inductor import (
     autotuning,
     cached,
     caches,

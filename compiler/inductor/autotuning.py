@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id, current_graph_id
-from compiler.trace.records import CacheLookup
-from compiler.trace.writer import text_hash
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_compile_id, current_graph_id
+from tcw.compiler.trace.records import CacheLookup
+from tcw.compiler.trace.writer import text_hash
 
 CACHE = "autotuning"
 

@@ -11,15 +11,15 @@ import re
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from compiler.control.hooks import RecordingHook, Uninstall, after_call
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import lowering_graph_id
-from compiler.inductor.code_nests import nests_of
-from compiler.inductor.predicted import predicting
-from compiler.trace.generated_code import definitions
-from compiler.trace.loop_nests import loop_lines
-from compiler.trace.records import Kernel, Wrapper
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import lowering_graph_id
+from tcw.compiler.inductor.code_nests import nests_of
+from tcw.compiler.inductor.predicted import predicting
+from tcw.compiler.trace.generated_code import definitions
+from tcw.compiler.trace.loop_nests import loop_lines
+from tcw.compiler.trace.records import Kernel, Wrapper
 
 NO_LINE = "its code came from the FX graph cache, which keeps no nodes and no lines"
 

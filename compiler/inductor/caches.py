@@ -10,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from compiler.control.hooks import (
+from tcw.compiler.control.hooks import (
     RecordingHook,
     Uninstall,
     after_call,
@@ -18,11 +18,11 @@ from compiler.control.hooks import (
     patch,
     undo_all,
 )
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id, lowering_graph_id
-from compiler.trace.key_components import Lookups, read_key, written
-from compiler.trace.records import CacheLookup
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_compile_id, lowering_graph_id
+from tcw.compiler.trace.key_components import Lookups, read_key, written
+from tcw.compiler.trace.records import CacheLookup
 
 LookupVerdict = Literal["hit", "miss", "bypass"]
 FX, AUTOGRAD = "fx graph", "aot autograd"

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.labels import copy_label, user_label
-from compiler.graphs.realised import kept_graphs
-from compiler.inductor.generation import Draft, Generation, opened
-from compiler.inductor.kernel_lines import origins_of_lines
-from compiler.inductor.kernel_nests import cpp_nests, triton_nests, watch_nests
-from compiler.inductor.lowerings import Lowering, lowering_of
-from compiler.inductor.scheduler_nodes import computed_by, sorted_nodes
-from compiler.trace.records import Wrapper
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.labels import copy_label, user_label
+from tcw.compiler.graphs.realised import kept_graphs
+from tcw.compiler.inductor.generation import Draft, Generation, opened
+from tcw.compiler.inductor.kernel_lines import origins_of_lines
+from tcw.compiler.inductor.kernel_nests import cpp_nests, triton_nests, watch_nests
+from tcw.compiler.inductor.lowerings import Lowering, lowering_of
+from tcw.compiler.inductor.scheduler_nodes import computed_by, sorted_nodes
+from tcw.compiler.trace.records import Wrapper
 
 _CALL_LINES = ("OutLine", "AllocLine", "FallbackLine", "KernelCallLine")
 """Suffixes of the class names of wrapper lines that call something."""

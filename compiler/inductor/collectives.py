@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, before_call
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id
-from compiler.graphs.nodes import format_argument, user_line
-from compiler.graphs.tensors import dtype_name, element_bytes, size
-from compiler.inductor.lowerings import lowering_of
-from compiler.inductor.predicted import predicting
-from compiler.inductor.scheduler_nodes import computed_by
-from compiler.trace.records import Collective, Collectives, TensorMeta
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_compile_id
+from tcw.compiler.graphs.nodes import format_argument, user_line
+from tcw.compiler.graphs.tensors import dtype_name, element_bytes, size
+from tcw.compiler.inductor.lowerings import lowering_of
+from tcw.compiler.inductor.predicted import predicting
+from tcw.compiler.inductor.scheduler_nodes import computed_by
+from tcw.compiler.trace.records import Collective, Collectives, TensorMeta
 
 
 def install(recorder: Recorder) -> Uninstall:

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from compiler.control.hooks import (
+from tcw.compiler.control.hooks import (
     Missing,
     RecordingHook,
     Uninstall,
@@ -38,14 +38,14 @@ from compiler.control.hooks import (
     patch,
     undo_all,
 )
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id, graph_id, lowering_graph_id, name_of
-from compiler.graphs.lines import parse_stack_trace
-from compiler.trace.compile_names import compile_of
-from compiler.trace.cudagraph_reasons import STACK, moved, reason_of, stack_of
-from compiler.trace.records import CudagraphRecording, CudagraphSkip, Location
-from tcw_start import when_imported
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_compile_id, graph_id, lowering_graph_id, name_of
+from tcw.compiler.graphs.lines import parse_stack_trace
+from tcw.compiler.trace.compile_names import compile_of
+from tcw.compiler.trace.cudagraph_reasons import STACK, moved, reason_of, stack_of
+from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip, Location
+from tcw.start_up import when_imported
 
 _TREES = "torch._inductor.cudagraph_trees"
 _FUNCTION = "log_cudagraph_skip_and_bump_counter"

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import (
+from tcw.compiler.control.hooks import (
     RecordingHook,
     Uninstall,
     after_call,
@@ -19,18 +19,18 @@ from compiler.control.hooks import (
     patch,
     undo_all,
 )
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.decision import MOST_BETWEEN
-from compiler.engine.recording import current as listening
-from compiler.inductor.fusion_attempts import Attempt, InductorFusion, fusions, running
-from compiler.inductor.fusion_names import names_between
-from compiler.inductor.fusion_rules import rule_of
-from compiler.inductor.lowerings import lowering_of
-from compiler.inductor.overrule import Overruling
-from compiler.inductor.overrule_force import LoopStates, judgement_off
-from compiler.inductor.scheduler_nodes import group_of
-from compiler.trace.records import FusionGroups, FusionRound
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.decision import MOST_BETWEEN
+from tcw.compiler.engine.recording import current as listening
+from tcw.compiler.inductor.fusion_attempts import Attempt, InductorFusion, fusions, running
+from tcw.compiler.inductor.fusion_names import names_between
+from tcw.compiler.inductor.fusion_rules import rule_of
+from tcw.compiler.inductor.lowerings import lowering_of
+from tcw.compiler.inductor.overrule import Overruling
+from tcw.compiler.inductor.overrule_force import LoopStates, judgement_off
+from tcw.compiler.inductor.scheduler_nodes import group_of
+from tcw.compiler.trace.records import FusionGroups, FusionRound
 
 
 def install(recorder: Recorder) -> Uninstall:

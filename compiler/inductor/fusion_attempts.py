@@ -7,17 +7,17 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from compiler.control.decisions import APART, FUSE, INDUCTOR, Ruling, split_id
-from compiler.control.recorded import decided_record
-from compiler.control.recorder import Recorder
-from compiler.decision import MOST_BETWEEN, Decision, decision_id
-from compiler.inductor.fusion_names import pair_names
-from compiler.inductor.fusion_rules import SILENT, rule_of
-from compiler.inductor.lowerings import Lowering
-from compiler.trace.records import FusionPair
+from tcw.compiler.control.decisions import APART, FUSE, INDUCTOR, Ruling, split_id
+from tcw.compiler.control.recorded import decided_record
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.decision import MOST_BETWEEN, Decision, decision_id
+from tcw.compiler.inductor.fusion_names import pair_names
+from tcw.compiler.inductor.fusion_rules import SILENT, rule_of
+from tcw.compiler.inductor.lowerings import Lowering
+from tcw.compiler.trace.records import FusionPair
 
 if TYPE_CHECKING:
-    from compiler.inductor.overrule import Overruling
+    from tcw.compiler.inductor.overrule import Overruling
 
 
 class Attempt:

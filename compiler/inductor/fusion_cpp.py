@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.inductor.fusion_attempts import running
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.inductor.fusion_attempts import running
 
 
 def install(recorder: Recorder) -> Uninstall:

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from compiler.control.recorder import Recorder
-from compiler.inductor.code_nests import nests_of
-from compiler.inductor.kernel_lines import Origin
-from compiler.inductor.lowerings import Lowering
-from compiler.trace.loop_nests import loop_lines
-from compiler.trace.records import Kernel, KernelLine, Location, NestLoops
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.inductor.code_nests import nests_of
+from tcw.compiler.inductor.kernel_lines import Origin
+from tcw.compiler.inductor.lowerings import Lowering
+from tcw.compiler.trace.loop_nests import loop_lines
+from tcw.compiler.trace.records import Kernel, KernelLine, Location, NestLoops
 
 
 @dataclass

@@ -13,11 +13,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id
-from compiler.trace.records import CacheLookup
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_compile_id
+from tcw.compiler.trace.records import CacheLookup
 
 CACHE = "kernel build"
 

@@ -14,9 +14,9 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.inductor.loop_origins import KEY
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.inductor.loop_origins import KEY
 
 Origin = tuple[str, str]
 """(lowered node, or "" if only the scheduler node is known; scheduler node)."""

@@ -17,10 +17,10 @@ from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
-from compiler.control.hooks import Uninstall, after_call, patch, undo_all
-from compiler.control.safely import Safely
-from compiler.inductor.loops import NodeLoops, deeper, loops_of, renamed, unflattened
-from compiler.trace.records import LoopLine, NestLoops, Size
+from tcw.compiler.control.hooks import Uninstall, after_call, patch, undo_all
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.inductor.loops import NodeLoops, deeper, loops_of, renamed, unflattened
+from tcw.compiler.trace.records import LoopLine, NestLoops, Size
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import RecordingHook, Uninstall, after_call, undo_all
-from compiler.control.recorder import Recorder
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, undo_all
+from tcw.compiler.control.recorder import Recorder
 
 KEY = "lowered_node"
 """Key in the `meta` of a loop body's operations: name of the lowered node that they belong to."""

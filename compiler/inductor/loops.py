@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec import structs
 
-from compiler.graphs.tensors import size
-from compiler.trace.records import LoopLine
+from tcw.compiler.graphs.tensors import size
+from tcw.compiler.trace.records import LoopLine
 
 _STORES = ("store", "store_reduction", "partial_accumulate")
 

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 from torch import fx
 
-from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
-from compiler.graphs.provenance import (
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
+from tcw.compiler.graphs.provenance import (
     MadeNode,
     kept_lines,
     line_of_origins,
@@ -26,10 +26,10 @@ from compiler.graphs.provenance import (
     replaced_names,
     replaced_node,
 )
-from compiler.graphs.realised import keep
-from compiler.inductor.lowerings import Lowering, forget, lowering_of
-from compiler.inductor.realised import realised_graph
-from compiler.trace.records import Location, Lowered, Node
+from tcw.compiler.graphs.realised import keep
+from tcw.compiler.inductor.lowerings import Lowering, forget, lowering_of
+from tcw.compiler.inductor.realised import realised_graph
+from tcw.compiler.trace.records import Location, Lowered, Node
 
 _MAX_NAMES = 8
 

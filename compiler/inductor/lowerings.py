@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 from torch import fx
 
-from compiler.control.recorder import Recorder
-from compiler.graphs.current import current_compile_id, lowering_graph_id
-from compiler.graphs.provenance import distinct_lines
-from compiler.inductor.predicted import predicting
-from compiler.trace.records import Location, Node
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.graphs.current import current_compile_id, lowering_graph_id
+from tcw.compiler.graphs.provenance import distinct_lines
+from tcw.compiler.inductor.predicted import predicting
+from tcw.compiler.trace.records import Location, Node
+from tcw.compiler.trace.writer import TraceWriter
 
 
 @dataclass

@@ -12,12 +12,12 @@ from typing import Any
 
 from msgspec import structs
 
-from compiler.control.hooks import RecordingHook, Uninstall, patch
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.inductor.generation import Generation, opened
-from compiler.inductor.lowerings import lowering_of
-from compiler.trace.records import Buffer, MemoryPlan
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.inductor.generation import Generation, opened
+from tcw.compiler.inductor.lowerings import lowering_of
+from tcw.compiler.trace.records import Buffer, MemoryPlan
 
 _CALLS = ("ExternKernelOutLine", "ExternKernelAllocLine", "ExternKernelMultiOutLine")
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.control.decisions import (
+from tcw.compiler.control.decisions import (
     APART,
     FUSE,
     INDUCTOR,
@@ -25,12 +25,12 @@ from compiler.control.decisions import (
     refusal,
     split_id,
 )
-from compiler.decision import Decision
-from compiler.inductor.fusion_attempts import Attempt, explain
-from compiler.inductor.fusion_rules import FORBIDDEN, why_forbidden
-from compiler.inductor.lowerings import Lowering
-from compiler.inductor.overrule_detail import detail_of
-from compiler.trace.byte_counts import bytes_text
+from tcw.compiler.decision import Decision
+from tcw.compiler.inductor.fusion_attempts import Attempt, explain
+from tcw.compiler.inductor.fusion_rules import FORBIDDEN, why_forbidden
+from tcw.compiler.inductor.lowerings import Lowering
+from tcw.compiler.inductor.overrule_detail import detail_of
+from tcw.compiler.trace.byte_counts import bytes_text
 
 Retest = Callable[[], Attempt]
 """Repeats Inductor's test with its heuristics switched off."""

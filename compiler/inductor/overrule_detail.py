@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from itertools import takewhile
 from typing import Any
 
-from compiler.decision import Detail
-from compiler.inductor.loops import NodeLoops, deeper, loops_of, renamed, unflattened
-from compiler.inductor.lowerings import Lowering
-from compiler.trace.records import LoopLine
+from tcw.compiler.decision import Detail
+from tcw.compiler.inductor.loops import NodeLoops, deeper, loops_of, renamed, unflattened
+from tcw.compiler.inductor.lowerings import Lowering
+from tcw.compiler.trace.records import LoopLine
 
 
 def detail_of(first: Any, second: Any, lowering: Lowering) -> Detail:

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any
 
-from compiler.control.hooks import patch
+from tcw.compiler.control.hooks import patch
 
 _SETTINGS = {
     "cpp.max_horizontal_fusion_size": 1 << 30,

@@ -18,7 +18,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import (
+from tcw.compiler.control.hooks import (
     RecordingHook,
     Uninstall,
     after_call,
@@ -26,13 +26,18 @@ from compiler.control.hooks import (
     patch,
     undo_all,
 )
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id, current_graph_id, in_hand, lowering_graph_id
-from compiler.graphs.provenance import MadeNode, forget, made_in, note_made
-from compiler.graphs.text import Snapshot, render, same, snapshot
-from compiler.inductor.predicted import predicting
-from compiler.trace.records import PassChange
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import (
+    current_compile_id,
+    current_graph_id,
+    in_hand,
+    lowering_graph_id,
+)
+from tcw.compiler.graphs.provenance import MadeNode, forget, made_in, note_made
+from tcw.compiler.graphs.text import Snapshot, render, same, snapshot
+from tcw.compiler.inductor.predicted import predicting
+from tcw.compiler.trace.records import PassChange
 
 STAGES = {
     "torch._inductor.compile_fx:_recursive_pre_grad_passes": "pre_grad_passes",

@@ -12,11 +12,11 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id, name_of
-from compiler.trace.records import Phase
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_compile_id, name_of
+from tcw.compiler.trace.records import Phase
 
 LOGGER = "torch._dynamo.utils:ChromiumEventLogger"
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import fx
 
-from compiler.graphs.realised import RealisedGraph
+from tcw.compiler.graphs.realised import RealisedGraph
 
 
 def realised_graph(

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, before_call
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.engine.recording import current as listening
-from compiler.graphs.labels import copy_label, node_label
-from compiler.graphs.tensors import size
-from compiler.inductor.fusion_names import name_nodes
-from compiler.inductor.loops import nest_of
-from compiler.inductor.lowerings import Lowering, lowering_of
-from compiler.trace.records import FusionGroup, SchedulerNode, Size
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.engine.recording import current as listening
+from tcw.compiler.graphs.labels import copy_label, node_label
+from tcw.compiler.graphs.tensors import size
+from tcw.compiler.inductor.fusion_names import name_nodes
+from tcw.compiler.inductor.loops import nest_of
+from tcw.compiler.inductor.lowerings import Lowering, lowering_of
+from tcw.compiler.trace.records import FusionGroup, SchedulerNode, Size
 
 
 def install(recorder: Recorder) -> Uninstall:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, before_call, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id, lowering_graph_id
-from compiler.inductor.predicted import predicting
-from compiler.trace.records import Stage, StageStart
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_compile_id, lowering_graph_id
+from tcw.compiler.inductor.predicted import predicting
+from tcw.compiler.trace.records import Stage, StageStart
 
 
 def install(recorder: Recorder) -> Uninstall:

@@ -20,13 +20,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.control.hooks import RecordingHook, Uninstall, after_call, before_call, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.graphs.current import current_compile_id, current_graph_id
-from compiler.trace.key_components import CODE, Key, written
-from compiler.trace.records import CacheLookup
-from compiler.trace.writer import text_hash
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, before_call, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_compile_id, current_graph_id
+from tcw.compiler.trace.key_components import CODE, Key, written
+from tcw.compiler.trace.records import CacheLookup
+from tcw.compiler.trace.writer import text_hash
 
 CACHE = "triton"
 _MADE_BY_COMPILING = frozenset(

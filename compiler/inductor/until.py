@@ -16,10 +16,10 @@ from typing import Any
 
 from torch import fx
 
-from compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
-from compiler.control.recorder import Recorder
-from compiler.control.stages import reached
-from compiler.inductor.overrule_caches import caches_off
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.stages import reached
+from tcw.compiler.inductor.overrule_caches import caches_off
 
 
 def install(recorder: Recorder) -> Uninstall:

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from compiler.loops.layouts import View
-from compiler.loops.sizes import Size
+from tcw.compiler.loops.layouts import View
+from tcw.compiler.loops.sizes import Size
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Literal
 
-from compiler.loops.expressions import Expression, Gather, IndexTerm, Load, walk
-from compiler.loops.layouts import Shape, View
-from compiler.loops.sizes import Size, product
+from tcw.compiler.loops.expressions import Expression, Gather, IndexTerm, Load, walk
+from tcw.compiler.loops.layouts import Shape, View
+from tcw.compiler.loops.sizes import Size, product
 
 ReduceOp = Literal[
     "sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "exp_sum", "deviations"

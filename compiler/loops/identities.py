@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.loops.dtypes import FLOATS, limits
-from compiler.loops.expressions import Const
+from tcw.compiler.loops.dtypes import FLOATS, limits
+from tcw.compiler.loops.expressions import Const
 
 
 def identity(op: str, dtype: str) -> Const:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from compiler.loops.sizes import Size, add, at_least, divide, multiply, product, subtract
+from tcw.compiler.loops.sizes import Size, add, at_least, divide, multiply, product, subtract
 
 Shape = tuple[Size, ...]
 

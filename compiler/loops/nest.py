@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from compiler.loops.expressions import (
+from tcw.compiler.loops.expressions import (
     Address,
     Expression,
     IndexTerm,
@@ -31,8 +31,8 @@ from compiler.loops.expressions import (
     rewrite,
     walk,
 )
-from compiler.loops.graph import ReduceOp, ScanOp, StoreMode
-from compiler.loops.sizes import Size, product, symbols_of
+from tcw.compiler.loops.graph import ReduceOp, ScanOp, StoreMode
+from tcw.compiler.loops.sizes import Size, product, symbols_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from compiler.loops.dtypes import BYTES
-from compiler.loops.graph import Call, Graph
-from compiler.loops.layouts import Shape
-from compiler.loops.nest import Nest
-from compiler.loops.sizes import Size, multiply
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.graph import Call, Graph
+from tcw.compiler.loops.layouts import Shape
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.sizes import Size, multiply
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.loops.expressions import Expression, Gather, Iota, Load, rewrite
-from compiler.loops.layouts import Layout, View, compose_views
-from compiler.loops.sizes import Size
+from tcw.compiler.loops.expressions import Expression, Gather, Iota, Load, rewrite
+from tcw.compiler.loops.layouts import Layout, View, compose_views
+from tcw.compiler.loops.sizes import Size
 
 
 def through(expression: Expression, view: View, domain: Size, seen: Size) -> Expression:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from compiler.lowering.elements import (
+from tcw.compiler.lowering.elements import (
     Element,
     elementwise,
     erf,
@@ -19,7 +19,7 @@ from compiler.lowering.elements import (
     tanh,
     where,
 )
-from compiler.lowering.promotion import Number
+from tcw.compiler.lowering.promotion import Number
 
 SELU_ALPHA = 1.6732632423543772848170429916717
 SELU_SCALE = 1.0507009873554804934193349852946

@@ -11,17 +11,17 @@ import math
 from collections.abc import Sequence
 from itertools import product
 
-from compiler.loops.dtypes import FLOATS, compute_dtype, limits
-from compiler.loops.graph import ReduceOp
-from compiler.lowering.builder import Builder, reading_order, storage_order
-from compiler.lowering.elements import Element, apply, minimum, number, position, where
-from compiler.lowering.indexing import read_at
-from compiler.lowering.pooling import VECTOR, indices_of, like, max_pooled, maxima_of
-from compiler.lowering.reduction import reduce_formula, same
-from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
-from compiler.lowering.tensors import Tensor
-from compiler.lowering.uneven_windows import Uneven, several_sizes
-from compiler.lowering.windows import MOST, check_elements, flat, in_tiles, tiles
+from tcw.compiler.loops.dtypes import FLOATS, compute_dtype, limits
+from tcw.compiler.loops.graph import ReduceOp
+from tcw.compiler.lowering.builder import Builder, reading_order, storage_order
+from tcw.compiler.lowering.elements import Element, apply, minimum, number, position, where
+from tcw.compiler.lowering.indexing import read_at
+from tcw.compiler.lowering.pooling import VECTOR, indices_of, like, max_pooled, maxima_of
+from tcw.compiler.lowering.reduction import reduce_formula, same
+from tcw.compiler.lowering.registry import NoLowering, Worth, estimates, lowers
+from tcw.compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.uneven_windows import Uneven, several_sizes
+from tcw.compiler.lowering.windows import MOST, check_elements, flat, in_tiles, tiles
 
 SHORT = 16
 """Elements of a row in which a search for the maximum does not fill a vector: ATen takes 1.0 ns for

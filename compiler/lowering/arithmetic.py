@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import (
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import (
     Element,
     Operand,
     apply,
@@ -26,8 +26,8 @@ from compiler.lowering.elements import (
     unary,
     where,
 )
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Tensor
 
 
 @elementwise("add")

@@ -11,20 +11,20 @@ from functools import partial, reduce
 from math import prod
 from operator import add
 
-from compiler.loops.dtypes import FLOATS, compute_dtype
-from compiler.loops.layouts import Layout, Shape, row_major
-from compiler.loops.sizes import Size, multiply, subtract
-from compiler.lowering.builder import Builder, storage_order, strides_in
-from compiler.lowering.dimensions import with_size
-from compiler.lowering.elements import Element, apply, position
-from compiler.lowering.joins import place
-from compiler.lowering.overlaps import Side, overlapping
-from compiler.lowering.reduction import reduce_formula, same
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Meta, Tensor
-from compiler.lowering.uneven_windows import Uneven, several_sizes
-from compiler.lowering.views import piece
-from compiler.lowering.windows import MOST, Windows, each, in_tiles, tiles
+from tcw.compiler.loops.dtypes import FLOATS, compute_dtype
+from tcw.compiler.loops.layouts import Layout, Shape, row_major
+from tcw.compiler.loops.sizes import Size, multiply, subtract
+from tcw.compiler.lowering.builder import Builder, storage_order, strides_in
+from tcw.compiler.lowering.dimensions import with_size
+from tcw.compiler.lowering.elements import Element, apply, position
+from tcw.compiler.lowering.joins import place
+from tcw.compiler.lowering.overlaps import Side, overlapping
+from tcw.compiler.lowering.reduction import reduce_formula, same
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.lowering.uneven_windows import Uneven, several_sizes
+from tcw.compiler.lowering.views import piece
+from tcw.compiler.lowering.windows import MOST, Windows, each, in_tiles, tiles
 
 
 def _avg_pool(

@@ -6,8 +6,8 @@ aten/src/ATen/native/cpu/BinaryOpsKernel.cpp.
 
 from __future__ import annotations
 
-from compiler.loops.dtypes import BYTES
-from compiler.lowering.elements import (
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.lowering.elements import (
     Element,
     Operand,
     apply,

@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from compiler.loops.expressions import Const, Expression, IndexTerm, Load, Op, convert
-from compiler.loops.graph import (
+from tcw.compiler.loops.expressions import Const, Expression, IndexTerm, Load, Op, convert
+from tcw.compiler.loops.graph import (
     Buffer,
     Graph,
     Input,
@@ -17,7 +17,7 @@ from compiler.loops.graph import (
     Store,
     StoreMode,
 )
-from compiler.loops.layouts import (
+from tcw.compiler.loops.layouts import (
     Layout,
     Shape,
     View,
@@ -30,9 +30,9 @@ from compiler.loops.layouts import (
     span,
     view_strides,
 )
-from compiler.loops.sizes import Size
-from compiler.lowering.registry import NoLowering
-from compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.lowering.registry import NoLowering
+from tcw.compiler.lowering.tensors import Meta, Tensor
 
 Scalar = bool | int | float
 

@@ -12,13 +12,13 @@ from typing import Any
 
 import torch
 
-from compiler.loops.graph import Call, Result, Subgraph
-from compiler.loops.layouts import Layout, row_major
-from compiler.loops.sizes import Symbolic
-from compiler.lowering.builder import Builder
-from compiler.lowering.reals import Real, StoredNumber
-from compiler.lowering.registry import Estimate, Lowering, Unsupported, estimate_of, lowering_of
-from compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.loops.graph import Call, Result, Subgraph
+from tcw.compiler.loops.layouts import Layout, row_major
+from tcw.compiler.loops.sizes import Symbolic
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.reals import Real, StoredNumber
+from tcw.compiler.lowering.registry import Estimate, Lowering, Unsupported, estimate_of, lowering_of
+from tcw.compiler.lowering.tensors import Meta, Tensor
 
 WANTED = frozenset({
     "mm", "addmm", "bmm", "baddbmm", "addmv", "addbmm", "mv", "dot", "vdot", "linear",

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 import math
 
-from compiler.lowering.elements import Element, apply, binary, elementwise, eq, isinf, isnan, number
+from tcw.compiler.lowering.elements import (
+    Element,
+    apply,
+    binary,
+    elementwise,
+    eq,
+    isinf,
+    isnan,
+    number,
+)
 
 for _names in (
     *(("eq",), ("ne", "not_equal"), ("lt", "less"), ("le", "less_equal")),

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from compiler.loops.expressions import Load
-from compiler.loops.graph import (
+from tcw.compiler.loops.expressions import Load
+from tcw.compiler.loops.graph import (
     Buffer,
     Call,
     Compute,
@@ -23,9 +23,16 @@ from compiler.loops.graph import (
     reads,
     written_values,
 )
-from compiler.loops.layouts import Layout, View, compose_views, normalize, row_major, strides_over
-from compiler.loops.sizes import product
-from compiler.loops.through import through
+from tcw.compiler.loops.layouts import (
+    Layout,
+    View,
+    compose_views,
+    normalize,
+    row_major,
+    strides_over,
+)
+from tcw.compiler.loops.sizes import product
+from tcw.compiler.loops.through import through
 
 
 def written_where_copied(graph: Graph) -> None:

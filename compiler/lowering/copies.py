@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-from compiler.loops.dtypes import REDUCED
-from compiler.loops.expressions import Expression, Op, convert
-from compiler.loops.layouts import same_strides
-from compiler.lowering.builder import Builder, logical_strides, placed, storage_order
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
-from compiler.lowering.views import piece
+from tcw.compiler.loops.dtypes import REDUCED
+from tcw.compiler.loops.expressions import Expression, Op, convert
+from tcw.compiler.loops.layouts import same_strides
+from tcw.compiler.lowering.builder import Builder, logical_strides, placed, storage_order
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.views import piece
 
 
 def as_promised(builder: Builder, tensor: Tensor) -> Tensor:

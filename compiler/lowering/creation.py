@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.loops.dtypes import FLOATS
-from compiler.loops.expressions import SizeOf
-from compiler.loops.sizes import Size, Symbolic
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element, formula_map, position
-from compiler.lowering.promotion import Number
-from compiler.lowering.registry import lowers
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.loops.dtypes import FLOATS
+from tcw.compiler.loops.expressions import SizeOf
+from tcw.compiler.loops.sizes import Size, Symbolic
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import Element, formula_map, position
+from tcw.compiler.lowering.promotion import Number
+from tcw.compiler.lowering.registry import lowers
+from tcw.compiler.lowering.tensors import Tensor
 
 
 def filled(builder: Builder, value: Number | Size) -> Tensor:

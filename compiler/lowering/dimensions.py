@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.loops.layouts import Shape
-from compiler.loops.sizes import Size, add, at_least
-from compiler.lowering.registry import NoLowering
+from tcw.compiler.loops.layouts import Shape
+from tcw.compiler.loops.sizes import Size, add, at_least
+from tcw.compiler.lowering.registry import NoLowering
 
 
 def dimension(dim: int, rank: int) -> int:

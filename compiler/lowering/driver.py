@@ -19,24 +19,24 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.control.decisions import Gate
-from compiler.loops.graph import Graph, Subgraph
-from compiler.lowering import higher_order
-from compiler.lowering.builder import Builder
-from compiler.lowering.calls import Operation, call, operation
-from compiler.lowering.copied_buffers import written_where_copied
-from compiler.lowering.fake import FakeTensors
-from compiler.lowering.families import load_families
-from compiler.lowering.in_place import replacing
-from compiler.lowering.inputs import GraphInputs, note_offset
-from compiler.lowering.kept import Kept, leaves
-from compiler.lowering.outputs import GraphOutputs, operands
-from compiler.lowering.ownership import Ownership
-from compiler.lowering.readers import alone, only_returned, read_in_place
-from compiler.lowering.reals import Real, Reals, StoredNumber
-from compiler.lowering.registry import Lowered, NoLowering, Unsupported, Worth
-from compiler.lowering.sizes import Sizes
-from compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.loops.graph import Graph, Subgraph
+from tcw.compiler.lowering import higher_order
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.calls import Operation, call, operation
+from tcw.compiler.lowering.copied_buffers import written_where_copied
+from tcw.compiler.lowering.fake import FakeTensors
+from tcw.compiler.lowering.families import load_families
+from tcw.compiler.lowering.in_place import replacing
+from tcw.compiler.lowering.inputs import GraphInputs, note_offset
+from tcw.compiler.lowering.kept import Kept, leaves
+from tcw.compiler.lowering.outputs import GraphOutputs, operands
+from tcw.compiler.lowering.ownership import Ownership
+from tcw.compiler.lowering.readers import alone, only_returned, read_in_place
+from tcw.compiler.lowering.reals import Real, Reals, StoredNumber
+from tcw.compiler.lowering.registry import Lowered, NoLowering, Unsupported, Worth
+from tcw.compiler.lowering.sizes import Sizes
+from tcw.compiler.lowering.tensors import Meta, Tensor
 
 BY_OVERRIDE = "kept as an ATen call by an override"
 _MISSING = object()

@@ -14,16 +14,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from compiler.loops.dtypes import FLOATS, REDUCED, compute_dtype, limits, rounded
-from compiler.loops.expressions import Const, Expression, Iota, Op, SizeOf, convert
-from compiler.loops.layouts import Layout, Shape
-from compiler.loops.operators import OPERATORS
-from compiler.loops.sizes import Size, Symbolic
-from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.promotion import Number, promote
-from compiler.lowering.reals import Real, StoredNumber
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.loops.dtypes import FLOATS, REDUCED, compute_dtype, limits, rounded
+from tcw.compiler.loops.expressions import Const, Expression, Iota, Op, SizeOf, convert
+from tcw.compiler.loops.layouts import Layout, Shape
+from tcw.compiler.loops.operators import OPERATORS
+from tcw.compiler.loops.sizes import Size, Symbolic
+from tcw.compiler.lowering.builder import Builder, storage_order
+from tcw.compiler.lowering.promotion import Number, promote
+from tcw.compiler.lowering.reals import Real, StoredNumber
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Meta, Tensor
 
 Formula = TypeVar("Formula", bound=Callable[..., Any])
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from compiler.loops.dtypes import FLOATS
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import (
+from tcw.compiler.loops.dtypes import FLOATS
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import (
     Element,
     Operand,
     apply,
@@ -28,9 +28,9 @@ from compiler.lowering.elements import (
     unary,
     where,
 )
-from compiler.lowering.promotion import Number
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.promotion import Number
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Tensor
 
 LARGEST_UNROLLED_POWER = 64
 """Integer powers up to this exponent are unrolled; larger ones are left to ATen."""

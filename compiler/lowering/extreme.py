@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.graph import ReduceOp
-from compiler.lowering.builder import Builder
-from compiler.lowering.reduction import Dims, dimensions, reduce_formula, same
-from compiler.lowering.registry import lowers
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.graph import ReduceOp
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.reduction import Dims, dimensions, reduce_formula, same
+from tcw.compiler.lowering.registry import lowers
+from tcw.compiler.lowering.tensors import Tensor
 
 
 def extreme(

@@ -6,11 +6,11 @@ from typing import Any
 
 import torch
 
-from compiler.loops.dtypes import BYTES
-from compiler.lowering.promotion import dtype_name
-from compiler.lowering.registry import Unsupported
-from compiler.lowering.sizes import Sizes
-from compiler.lowering.tensors import Meta
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.lowering.promotion import dtype_name
+from tcw.compiler.lowering.registry import Unsupported
+from tcw.compiler.lowering.sizes import Sizes
+from tcw.compiler.lowering.tensors import Meta
 
 _STRIDED = torch.strided
 

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 
-from compiler.loops.expressions import Expression, Gather, IndexTerm
-from compiler.loops.layouts import Layout, compose_views, permute
-from compiler.loops.sizes import add, multiply
-from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.elements import Element, position, where
-from compiler.lowering.indexing import base
-from compiler.lowering.pooling import indices_of, maxima_of
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
-from compiler.lowering.views import piece
-from compiler.lowering.windows import check_elements, flat
+from tcw.compiler.loops.expressions import Expression, Gather, IndexTerm
+from tcw.compiler.loops.layouts import Layout, compose_views, permute
+from tcw.compiler.loops.sizes import add, multiply
+from tcw.compiler.lowering.builder import Builder, storage_order
+from tcw.compiler.lowering.elements import Element, position, where
+from tcw.compiler.lowering.indexing import base
+from tcw.compiler.lowering.pooling import indices_of, maxima_of
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.views import piece
+from tcw.compiler.lowering.windows import check_elements, flat
 
 _PLACES = {2: (1, 0), 3: (0, 1, 2)}
 """Where the sample of each dimension is among those of a plane."""

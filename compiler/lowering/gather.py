@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.loops.expressions import Gather, convert
-from compiler.loops.layouts import compose_views, permute
-from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.dimensions import dimension
-from compiler.lowering.indexing import (
+from tcw.compiler.loops.expressions import Gather, convert
+from tcw.compiler.loops.layouts import compose_views, permute
+from tcw.compiler.lowering.builder import Builder, storage_order
+from tcw.compiler.lowering.dimensions import dimension
+from tcw.compiler.lowering.indexing import (
     GATHER,
     INDEX,
     TARGET,
@@ -18,8 +18,8 @@ from compiler.lowering.indexing import (
     index_terms,
     positions,
 )
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Tensor
 
 
 def gathered(

@@ -35,15 +35,15 @@ from torch._higher_order_ops.auto_functionalize import (
     read_view_information_from_args,
 )
 
-from compiler.loops.graph import HIGHER_ORDER
-from compiler.loops.layouts import Layout
-from compiler.loops.sizes import subtract
-from compiler.lowering.builder import Builder, logical_strides, storage_order
-from compiler.lowering.calls import Operation, operation
-from compiler.lowering.dimensions import bound
-from compiler.lowering.registry import Unsupported
-from compiler.lowering.tensors import Meta, Tensor
-from compiler.lowering.views import piece
+from tcw.compiler.loops.graph import HIGHER_ORDER
+from tcw.compiler.loops.layouts import Layout
+from tcw.compiler.loops.sizes import subtract
+from tcw.compiler.lowering.builder import Builder, logical_strides, storage_order
+from tcw.compiler.lowering.calls import Operation, operation
+from tcw.compiler.lowering.dimensions import bound
+from tcw.compiler.lowering.registry import Unsupported
+from tcw.compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.lowering.views import piece
 
 OF_ONE_OPERATION = (
     "with_effects", "auto_functionalized", "auto_functionalized_v2", "run_and_save_rng_state",

@@ -7,7 +7,7 @@ import operator
 import torch
 from torch import fx
 
-from compiler.lowering.calls import operation
+from tcw.compiler.lowering.calls import operation
 
 _OVERWRITES = frozenset(
     {

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.loops.expressions import Gather, IndexTerm, convert
-from compiler.loops.graph import Operand
-from compiler.loops.layouts import Layout, Shape, compose_views, permute
-from compiler.loops.sizes import Size
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element
-from compiler.lowering.promotion import Number
-from compiler.lowering.registry import NoLowering
-from compiler.lowering.tables import formula, known
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.loops.expressions import Gather, IndexTerm, convert
+from tcw.compiler.loops.graph import Operand
+from tcw.compiler.loops.layouts import Layout, Shape, compose_views, permute
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import Element
+from tcw.compiler.lowering.promotion import Number
+from tcw.compiler.lowering.registry import NoLowering
+from tcw.compiler.lowering.tables import formula, known
+from tcw.compiler.lowering.tensors import Tensor
 
 Indices = Sequence[Tensor | None]
 

@@ -8,16 +8,16 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from compiler.loops.graph import Input, Subgraph
-from compiler.loops.sizes import symbol
-from compiler.lowering.builder import Builder
-from compiler.lowering.calls import tensor_in_memory
-from compiler.lowering.elements import number
-from compiler.lowering.fake import FakeTensors
-from compiler.lowering.ownership import Ownership
-from compiler.lowering.registry import Unsupported
-from compiler.lowering.sizes import Sizes
-from compiler.lowering.tensors import Meta
+from tcw.compiler.loops.graph import Input, Subgraph
+from tcw.compiler.loops.sizes import symbol
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.calls import tensor_in_memory
+from tcw.compiler.lowering.elements import number
+from tcw.compiler.lowering.fake import FakeTensors
+from tcw.compiler.lowering.ownership import Ownership
+from tcw.compiler.lowering.registry import Unsupported
+from tcw.compiler.lowering.sizes import Sizes
+from tcw.compiler.lowering.tensors import Meta
 
 
 def note_offset(builder: Builder, name: str, value: Any) -> None:

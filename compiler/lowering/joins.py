@@ -6,20 +6,20 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from itertools import product
 
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Iota, Load
-from compiler.loops.graph import StoreMode
-from compiler.loops.layouts import Layout, Shape, compose_views, row_major, slice_dimension
-from compiler.loops.sizes import Size, add, at_least, subtract
-from compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
-from compiler.lowering.copies import as_promised
-from compiler.lowering.dimensions import bound, dimension, position, with_size
-from compiler.lowering.elements import Element, apply, constant, number, size_element, where
-from compiler.lowering.elements import position as index_along
-from compiler.lowering.indexing import read_at
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Meta, Tensor
-from compiler.lowering.views import diagonal_layout, piece
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.expressions import Iota, Load
+from tcw.compiler.loops.graph import StoreMode
+from tcw.compiler.loops.layouts import Layout, Shape, compose_views, row_major, slice_dimension
+from tcw.compiler.loops.sizes import Size, add, at_least, subtract
+from tcw.compiler.lowering.builder import Builder, Scalar, logical_strides, storage_order
+from tcw.compiler.lowering.copies import as_promised
+from tcw.compiler.lowering.dimensions import bound, dimension, position, with_size
+from tcw.compiler.lowering.elements import Element, apply, constant, number, size_element, where
+from tcw.compiler.lowering.elements import position as index_along
+from tcw.compiler.lowering.indexing import read_at
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.lowering.views import diagonal_layout, piece
 
 SHORT_ROW = 64
 """Elements of a row whose ends cost more than its middle: stores of a constant beside it."""

@@ -11,21 +11,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.layouts import Shape
-from compiler.loops.sizes import Size
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element, formula_map, rsqrt
-from compiler.lowering.reduction import (
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.layouts import Shape
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import Element, formula_map, rsqrt
+from tcw.compiler.lowering.reduction import (
     count,
     finish,
     over_count,
     reduce_formula,
     same,
 )
-from compiler.lowering.registry import lowers
-from compiler.lowering.tensors import Meta, Tensor
-from compiler.lowering.variance import moments
+from tcw.compiler.lowering.registry import lowers
+from tcw.compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.lowering.variance import moments
 
 FLOAT32_EPSILON = 2.0**-23
 FLOAT64_EPSILON = 2.0**-52

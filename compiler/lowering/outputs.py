@@ -7,15 +7,15 @@ from typing import Any
 
 from torch import fx
 
-from compiler.loops.graph import Operand
-from compiler.loops.layouts import same_strides
-from compiler.loops.sizes import Size, add
-from compiler.lowering.builder import Builder, logical_strides, placed
-from compiler.lowering.ownership import Ownership
-from compiler.lowering.reals import Real, StoredNumber
-from compiler.lowering.registry import Unsupported
-from compiler.lowering.sizes import Sizes
-from compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.loops.graph import Operand
+from tcw.compiler.loops.layouts import same_strides
+from tcw.compiler.loops.sizes import Size, add
+from tcw.compiler.lowering.builder import Builder, logical_strides, placed
+from tcw.compiler.lowering.ownership import Ownership
+from tcw.compiler.lowering.reals import Real, StoredNumber
+from tcw.compiler.lowering.registry import Unsupported
+from tcw.compiler.lowering.sizes import Sizes
+from tcw.compiler.lowering.tensors import Meta, Tensor
 
 OutputValue = Operand | Size | bool | float | None
 

@@ -9,16 +9,16 @@ from functools import reduce
 from itertools import product
 from math import prod
 
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Gather
-from compiler.loops.layouts import compose_views, permute
-from compiler.loops.sizes import add, multiply
-from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.elements import Element, apply, number, position, where
-from compiler.lowering.indexing import base, unchecked
-from compiler.lowering.registry import NoLowering
-from compiler.lowering.tensors import Tensor
-from compiler.lowering.windows import MOST
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.expressions import Gather
+from tcw.compiler.loops.layouts import compose_views, permute
+from tcw.compiler.loops.sizes import add, multiply
+from tcw.compiler.lowering.builder import Builder, storage_order
+from tcw.compiler.lowering.elements import Element, apply, number, position, where
+from tcw.compiler.lowering.indexing import base, unchecked
+from tcw.compiler.lowering.registry import NoLowering
+from tcw.compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.windows import MOST
 
 
 @dataclass(frozen=True, slots=True)

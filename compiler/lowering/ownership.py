@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import fx
 
-from compiler.lowering.calls import Operation
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.calls import Operation
+from tcw.compiler.lowering.tensors import Tensor
 
 
 class Ownership:

@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.layouts import Shape, expand, flip
-from compiler.loops.sizes import Size, add, subtract
-from compiler.lowering.builder import Builder, reading_order, storage_order
-from compiler.lowering.dimensions import with_size
-from compiler.lowering.elements import Element, larger, number, position, size_element, smaller
-from compiler.lowering.indexing import read_at
-from compiler.lowering.joins import place
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Meta, Tensor
-from compiler.lowering.views import piece
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.layouts import Shape, expand, flip
+from tcw.compiler.loops.sizes import Size, add, subtract
+from tcw.compiler.lowering.builder import Builder, reading_order, storage_order
+from tcw.compiler.lowering.dimensions import with_size
+from tcw.compiler.lowering.elements import Element, larger, number, position, size_element, smaller
+from tcw.compiler.lowering.indexing import read_at
+from tcw.compiler.lowering.joins import place
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.lowering.views import piece
 
 Border = Callable[[Builder, Tensor, int, int, bool], Tensor]
 """`(builder, tensor, dim, count, end)` -> what lies beyond one end of a dimension."""

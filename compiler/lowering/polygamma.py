@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import (
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import (
     Element,
     apply,
     binary,
@@ -27,9 +27,9 @@ from compiler.lowering.elements import (
     nearest,
     where,
 )
-from compiler.lowering.promotion import Number
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.promotion import Number
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Tensor
 
 GREATEST_ORDER = 5
 """Up to this derivative the errors are about eager's."""

@@ -12,12 +12,12 @@ from dataclasses import replace
 from functools import partial, reduce
 from typing import Any
 
-from compiler.loops.dtypes import FLOATS, limits
-from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.elements import Element, apply, maximum, where
-from compiler.lowering.registry import NoLowering, Worth, estimates, lowers
-from compiler.lowering.tensors import Meta, Tensor
-from compiler.lowering.windows import Windows, each
+from tcw.compiler.loops.dtypes import FLOATS, limits
+from tcw.compiler.lowering.builder import Builder, storage_order
+from tcw.compiler.lowering.elements import Element, apply, maximum, where
+from tcw.compiler.lowering.registry import NoLowering, Worth, estimates, lowers
+from tcw.compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.lowering.windows import Windows, each
 
 
 def max_pooled(

@@ -14,10 +14,10 @@ from functools import cache
 
 import torch
 
-from compiler.loops.dtypes import BYTES, FLOATS, REDUCED
-from compiler.loops.sizes import Symbolic
-from compiler.lowering.reals import Real, StoredNumber
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.loops.dtypes import BYTES, FLOATS, REDUCED
+from tcw.compiler.loops.sizes import Symbolic
+from tcw.compiler.lowering.reals import Real, StoredNumber
+from tcw.compiler.lowering.tensors import Tensor
 
 Number = bool | int | float
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from compiler.loops.dtypes import rounded
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element, formula_map, minimum, nearest, where
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.loops.dtypes import rounded
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import Element, formula_map, minimum, nearest, where
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Tensor
 
 LARGEST_STEP = 2.0**63
 """ATen's per-channel quantisation counts steps in int64: a value outside its range, NaN included,

@@ -1,8 +1,8 @@
 """Random numbers, drawn by the engine's own library with the bits that ATen's kernels would draw.
 
-A draw is a call (`compiler.loops.graph.DRAWS`); what is made of its numbers is loops. ATen fills
-memory in the order of its strides, one number after another: so is the order of a draw. It is left
-to ATen where it goes another way: memory with gaps, generators of the caller's own.
+A draw is a call (`tcw.compiler.loops.graph.DRAWS`); what is made of its numbers is loops. ATen
+fills memory in the order of its strides, one number after another: so is the order of a draw. It is
+left to ATen where it goes another way: memory with gaps, generators of the caller's own.
 
 Sources: aten/src/ATen/native/cpu/DistributionTemplates.h, native/Distributions.cpp, Dropout.cpp.
 """
@@ -13,16 +13,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from compiler.loops.dtypes import FLOATS, INTEGERS, REDUCED, compute_dtype, limits, rounded
-from compiler.loops.graph import DRAWS, Call, Result
-from compiler.loops.layouts import dense_order, row_major, same_strides
-from compiler.loops.sizes import product
-from compiler.lowering.builder import Builder
-from compiler.lowering.calls import tensor_in_memory
-from compiler.lowering.copies import rounded_to
-from compiler.lowering.elements import Element, formula_map
-from compiler.lowering.registry import Lowered, NoLowering, Worth, estimates, lowers
-from compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.loops.dtypes import FLOATS, INTEGERS, REDUCED, compute_dtype, limits, rounded
+from tcw.compiler.loops.graph import DRAWS, Call, Result
+from tcw.compiler.loops.layouts import dense_order, row_major, same_strides
+from tcw.compiler.loops.sizes import product
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.calls import tensor_in_memory
+from tcw.compiler.lowering.copies import rounded_to
+from tcw.compiler.lowering.elements import Element, formula_map
+from tcw.compiler.lowering.registry import Lowered, NoLowering, Worth, estimates, lowers
+from tcw.compiler.lowering.tensors import Meta, Tensor
 
 ATEN, CALL = 2500.0, 3600.0
 """Nanoseconds of a call of ATen's, and of one of ours."""

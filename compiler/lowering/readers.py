@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import fx
 
-from compiler.lowering.calls import operation
+from tcw.compiler.lowering.calls import operation
 
 
 def read_in_place(node: fx.Node) -> bool:

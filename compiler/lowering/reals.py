@@ -15,12 +15,12 @@ from typing import Any
 import sympy
 import torch
 
-from compiler.loops.expressions import Const, Expression, Load, Op, SizeOf, convert
-from compiler.loops.sizes import Size
-from compiler.lowering.builder import Builder
-from compiler.lowering.registry import Unsupported
-from compiler.lowering.sizes import Sizes
-from compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.loops.expressions import Const, Expression, Load, Op, SizeOf, convert
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.registry import Unsupported
+from tcw.compiler.lowering.sizes import Sizes
+from tcw.compiler.lowering.tensors import Meta, Tensor
 
 _BINARY = {
     "Pow": "pow",

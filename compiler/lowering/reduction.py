@@ -11,13 +11,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.graph import ARG, Reduce, ReduceOp
-from compiler.loops.sizes import Size, product
-from compiler.lowering.builder import Builder, reading_order
-from compiler.lowering.elements import Element, formula_map, size_element
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.graph import ARG, Reduce, ReduceOp
+from tcw.compiler.loops.sizes import Size, product
+from tcw.compiler.lowering.builder import Builder, reading_order
+from tcw.compiler.lowering.elements import Element, formula_map, size_element
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Meta, Tensor
 
 Dims = int | Sequence[int] | None
 

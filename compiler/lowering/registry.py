@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from torch import fx
 
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.tensors import Tensor
 
 Lowered = Tensor | tuple[Tensor | None, ...] | None
 """The results of the operation, with None for outputs without users."""

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from functools import reduce
 from operator import add
 
-from compiler.loops.dtypes import FLOATS, rounded
-from compiler.loops.sizes import Size
-from compiler.lowering.builder import Builder
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
-from compiler.lowering.windows import Windows, tiles
+from tcw.compiler.loops.dtypes import FLOATS, rounded
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.windows import Windows, tiles
 
 
 def _register(name: str, middle: bool) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element, apply, elementwise, formula_map, nearest
-from compiler.lowering.registry import lowers
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import Element, apply, elementwise, formula_map, nearest
+from tcw.compiler.lowering.registry import lowers
+from tcw.compiler.lowering.tensors import Tensor
 
 
 def _of_floats(name: str) -> Callable[[Element], Element]:

@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from compiler.loops.dtypes import FLOATS, compute_dtype
-from compiler.loops.expressions import Expression
-from compiler.loops.graph import Scan, ScanOp
-from compiler.lowering.builder import Builder, storage_order, stored_view
-from compiler.lowering.elements import Element, eq, isnan, position, where
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.loops.dtypes import FLOATS, compute_dtype
+from tcw.compiler.loops.expressions import Expression
+from tcw.compiler.loops.graph import Scan, ScanOp
+from tcw.compiler.lowering.builder import Builder, storage_order, stored_view
+from tcw.compiler.lowering.elements import Element, eq, isnan, position, where
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Meta, Tensor
 
 
 def scan(

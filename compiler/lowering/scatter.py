@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from compiler.loops.dtypes import REDUCED, compute_dtype
-from compiler.loops.expressions import Expression
-from compiler.loops.graph import StoreMode
-from compiler.loops.identities import identity
-from compiler.loops.layouts import Layout, Shape, row_major
-from compiler.loops.sizes import Size
-from compiler.lowering.builder import Builder, Scalar, storage_order
-from compiler.lowering.copies import MOST_REPEATS
-from compiler.lowering.dimensions import dimension, with_size
-from compiler.lowering.elements import Element, apply, formula_map, number, position, where
-from compiler.lowering.indexing import (
+from tcw.compiler.loops.dtypes import REDUCED, compute_dtype
+from tcw.compiler.loops.expressions import Expression
+from tcw.compiler.loops.graph import StoreMode
+from tcw.compiler.loops.identities import identity
+from tcw.compiler.loops.layouts import Layout, Shape, row_major
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.lowering.builder import Builder, Scalar, storage_order
+from tcw.compiler.lowering.copies import MOST_REPEATS
+from tcw.compiler.lowering.dimensions import dimension, with_size
+from tcw.compiler.lowering.elements import Element, apply, formula_map, number, position, where
+from tcw.compiler.lowering.indexing import (
     GATHER,
     INDEX,
     Indices,
@@ -23,9 +23,9 @@ from compiler.lowering.indexing import (
     base,
     index_terms,
 )
-from compiler.lowering.registry import Lowered, NoLowering, lowers
-from compiler.lowering.tensors import Meta, Tensor
-from compiler.lowering.views import piece
+from tcw.compiler.lowering.registry import Lowered, NoLowering, lowers
+from tcw.compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.lowering.views import piece
 
 SHORT = 8
 """Elements of a row from which a vector compares them with the row's index."""

@@ -6,7 +6,7 @@ torch/_refs/__init__.py.
 
 from __future__ import annotations
 
-from compiler.lowering.elements import Element, Operand, elementwise, larger, smaller, where
+from tcw.compiler.lowering.elements import Element, Operand, elementwise, larger, smaller, where
 
 
 @elementwise("where.self", "where.ScalarSelf", "where.ScalarOther", raw=(0,))

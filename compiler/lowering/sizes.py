@@ -15,10 +15,10 @@ import torch
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 from torch.utils._sympy.printers import PythonPrinter
 
-from compiler.loops.graph import Graph
-from compiler.loops.layouts import Shape
-from compiler.loops.sizes import Size, add, multiply, product, subtract, symbol
-from compiler.lowering.registry import Unsupported
+from tcw.compiler.loops.graph import Graph
+from tcw.compiler.loops.layouts import Shape
+from tcw.compiler.loops.sizes import Size, add, multiply, product, subtract, symbol
+from tcw.compiler.lowering.registry import Unsupported
 
 
 class _Printer(PythonPrinter):  # type: ignore[misc]

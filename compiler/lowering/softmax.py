@@ -11,12 +11,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from compiler.loops.dtypes import compute_dtype
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element, eq, exp, formula_map, log, where
-from compiler.lowering.reduction import Dims, dimensions, finish, reduce_formula, same
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import Element, eq, exp, formula_map, log, where
+from tcw.compiler.lowering.reduction import Dims, dimensions, finish, reduce_formula, same
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Meta, Tensor
 
 
 def _greatest(builder: Builder, x: Tensor, dims: Sequence[int], compute: str) -> Tensor:

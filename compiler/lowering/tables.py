@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from compiler.loops.expressions import Const, Expression, Iota, Load, Op, walk
-from compiler.loops.graph import Graph, Map, Operand
-from compiler.loops.interpreter import run_graph
-from compiler.loops.layouts import Layout, Shape
-from compiler.lowering.builder import Builder
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.loops.expressions import Const, Expression, Iota, Load, Op, walk
+from tcw.compiler.loops.graph import Graph, Map, Operand
+from tcw.compiler.loops.interpreter import run_graph
+from tcw.compiler.loops.layouts import Layout, Shape
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.tensors import Tensor
 
 MOST = 1 << 14
 """Elements of an index that is evaluated."""

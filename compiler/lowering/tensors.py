@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.loops.layouts import Shape, View
-from compiler.loops.sizes import Size, product
+from tcw.compiler.loops.layouts import Shape, View
+from tcw.compiler.loops.sizes import Size, product
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Source: aten/src/ATen/native/cpu/UnaryOpsKernel.cpp.
 
 from __future__ import annotations
 
-from compiler.lowering.elements import binary, elementwise, unary
+from tcw.compiler.lowering.elements import binary, elementwise, unary
 
 NAMES = (
     *("sin", "cos", "tan", "asin", "acos", "atan"),

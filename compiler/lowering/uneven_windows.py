@@ -13,14 +13,14 @@ import operator
 from collections.abc import Sequence
 from functools import reduce
 
-from compiler.loops.layouts import Shape
-from compiler.loops.sizes import Size
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element, apply, minimum, number, position, where
-from compiler.lowering.indexing import read_at
-from compiler.lowering.registry import NoLowering
-from compiler.lowering.tensors import Tensor
-from compiler.lowering.windows import check_elements
+from tcw.compiler.loops.layouts import Shape
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import Element, apply, minimum, number, position, where
+from tcw.compiler.lowering.indexing import read_at
+from tcw.compiler.lowering.registry import NoLowering
+from tcw.compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.windows import check_elements
 
 
 def several_sizes(whole: Shape, windows: Shape, rank: int) -> bool:

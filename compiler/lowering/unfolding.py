@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.loops.expressions import Iota
-from compiler.loops.layouts import Layout, Shape, row_major
-from compiler.loops.sizes import Size, add, divide, multiply
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element
-from compiler.lowering.indexing import read_at
-from compiler.lowering.overlaps import Side, overlapping
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
-from compiler.lowering.windows import each
+from tcw.compiler.loops.expressions import Iota
+from tcw.compiler.loops.layouts import Layout, Shape, row_major
+from tcw.compiler.loops.sizes import Size, add, divide, multiply
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import Element
+from tcw.compiler.lowering.indexing import read_at
+from tcw.compiler.lowering.overlaps import Side, overlapping
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.windows import each
 
 
 @lowers("im2col")

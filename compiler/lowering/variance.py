@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from compiler.loops.dtypes import compute_dtype
-from compiler.lowering.builder import Builder
-from compiler.lowering.elements import Element, larger, size_element, sqrt
-from compiler.lowering.promotion import Number
-from compiler.lowering.reduction import (
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.elements import Element, larger, size_element, sqrt
+from tcw.compiler.lowering.promotion import Number
+from tcw.compiler.lowering.reduction import (
     Dims,
     count,
     dimensions,
@@ -23,8 +23,8 @@ from compiler.lowering.reduction import (
     reduce_formula,
     same,
 )
-from compiler.lowering.registry import lowers
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.registry import lowers
+from tcw.compiler.lowering.tensors import Tensor
 
 
 def moments(

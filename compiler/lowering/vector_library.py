@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from compiler.loops.sizes import product
-from compiler.lowering.builder import Builder
-from compiler.lowering.registry import Worth, estimates
-from compiler.lowering.tensors import Tensor
-from compiler.processor import INTEL, vendor
+from tcw.compiler.loops.sizes import product
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.registry import Worth, estimates
+from tcw.compiler.lowering.tensors import Tensor
+from tcw.compiler.processor import INTEL, vendor
 
 NANOSECONDS = {
     "erf": {"float64": (1.26, 2.22)},

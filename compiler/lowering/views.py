@@ -8,13 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.loops.graph import Input, Result, extent
-from compiler.loops.layouts import Layout, expand, flip, permute, row_major, slice_dimension, span
-from compiler.loops.sizes import Size, add, at_least, multiply, subtract
-from compiler.lowering.builder import Builder
-from compiler.lowering.dimensions import bound, dimension, dimensions, position, without
-from compiler.lowering.registry import NoLowering, lowers
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.loops.graph import Input, Result, extent
+from tcw.compiler.loops.layouts import (
+    Layout,
+    expand,
+    flip,
+    permute,
+    row_major,
+    slice_dimension,
+    span,
+)
+from tcw.compiler.loops.sizes import Size, add, at_least, multiply, subtract
+from tcw.compiler.lowering.builder import Builder
+from tcw.compiler.lowering.dimensions import bound, dimension, dimensions, position, without
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Tensor
 
 
 @lowers(

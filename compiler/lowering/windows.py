@@ -12,20 +12,20 @@ from itertools import product
 from math import prod
 from operator import mul
 
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.layouts import Shape, slice_dimension
-from compiler.loops.sizes import Size
-from compiler.lowering.builder import Builder, storage_order
-from compiler.lowering.elements import (
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.layouts import Shape, slice_dimension
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.lowering.builder import Builder, storage_order
+from tcw.compiler.lowering.elements import (
     Element,
     maximum,
     minimum,
     position,
     size_element,
 )
-from compiler.lowering.indexing import read_at
-from compiler.lowering.registry import NoLowering
-from compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.indexing import read_at
+from tcw.compiler.lowering.registry import NoLowering
+from tcw.compiler.lowering.tensors import Tensor
 
 MOST = 27
 """Elements of the largest window that is lowered; each is a separate read in the loop's code."""

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
 
-from compiler.control.describe import class_name, message_of
-from compiler.control.recorder import Recorder
-from compiler.trace.records import Progress, Record, Settings
+from tcw.compiler.control.describe import class_name, message_of
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.trace.records import Progress, Record, Settings
 
 _Run = TypeVar("_Run")
 

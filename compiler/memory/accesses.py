@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.loops.dtypes import BYTES, WIDEST_ITEM
-from compiler.loops.graph import Call, Input, Operand, Result, operands
-from compiler.loops.nest import Nest
-from compiler.loops.program import Memory, Program
-from compiler.loops.sizes import Size, multiply, product
-from compiler.loops.verifier.spaces import Numbers
+from tcw.compiler.loops.dtypes import BYTES, WIDEST_ITEM
+from tcw.compiler.loops.graph import Call, Input, Operand, Result, operands
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Memory, Program
+from tcw.compiler.loops.sizes import Size, multiply, product
+from tcw.compiler.loops.verifier.spaces import Numbers
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.loops.sizes import Size, add, from_terms, terms
+from tcw.compiler.loops.sizes import Size, add, from_terms, terms
 
 ALIGNMENT = 64
 

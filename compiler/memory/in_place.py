@@ -8,8 +8,8 @@ generation updates the reductions before it stores, and stores in the nest's ord
 
 from __future__ import annotations
 
-from compiler.loops.expressions import Local, Read, ReadIndexed
-from compiler.loops.nest import (
+from tcw.compiler.loops.expressions import Local, Read, ReadIndexed
+from tcw.compiler.loops.nest import (
     Let,
     Nest,
     Reduction,
@@ -19,7 +19,7 @@ from compiler.loops.nest import (
     expressions,
     runs_over,
 )
-from compiler.memory.accesses import Values
+from tcw.compiler.memory.accesses import Values
 
 Refusal = tuple[str, str]
 """The name of the rule that forbids it, and the reason."""

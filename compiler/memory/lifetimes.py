@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.loops.graph import Call
-from compiler.loops.nest import Nest
-from compiler.memory.accesses import Values
-from compiler.memory.order import NestOrCall
+from tcw.compiler.loops.graph import Call
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.memory.accesses import Values
+from tcw.compiler.memory.order import NestOrCall
 
 
 @dataclass(slots=True)

@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from compiler.loops.graph import Call
-from compiler.loops.nest import Nest
-from compiler.memory.accesses import Access, Values
+from tcw.compiler.loops.graph import Call
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.memory.accesses import Access, Values
 
 NestOrCall = Nest | Call
 

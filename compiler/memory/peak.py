@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from compiler.memory.accesses import Values
-from compiler.memory.lifetimes import Timeline
-from compiler.memory.plan import Placement
-from compiler.memory.segments import home
+from tcw.compiler.memory.accesses import Values
+from tcw.compiler.memory.lifetimes import Timeline
+from tcw.compiler.memory.plan import Placement
+from tcw.compiler.memory.segments import home
 
 
 def peak_bytes(

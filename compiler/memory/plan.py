@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.loops.graph import Call
-from compiler.loops.nest import Nest
-from compiler.loops.sizes import Size
+from tcw.compiler.loops.graph import Call
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.sizes import Size
 
 
 @dataclass(frozen=True, slots=True)

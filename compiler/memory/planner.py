@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
-from compiler.loops.graph import Call
-from compiler.loops.nest import Nest
-from compiler.loops.program import Program
-from compiler.loops.sizes import Size
-from compiler.memory.accesses import Values
-from compiler.memory.arena import Arena, Temporary, aligned, pack
-from compiler.memory.lifetimes import Timeline
-from compiler.memory.order import NestOrCall, gathered, releasing
-from compiler.memory.peak import peak_bytes, total_bytes
-from compiler.memory.plan import InArena, New, Placement, Plan, Segment, Step
-from compiler.memory.reuse import OWN, REUSE, Reuse, decide
-from compiler.memory.segments import home, segment, stays_inside
-from compiler.trace.byte_counts import bytes_text
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.loops.graph import Call
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.memory.accesses import Values
+from tcw.compiler.memory.arena import Arena, Temporary, aligned, pack
+from tcw.compiler.memory.lifetimes import Timeline
+from tcw.compiler.memory.order import NestOrCall, gathered, releasing
+from tcw.compiler.memory.peak import peak_bytes, total_bytes
+from tcw.compiler.memory.plan import InArena, New, Placement, Plan, Segment, Step
+from tcw.compiler.memory.reuse import OWN, REUSE, Reuse, decide
+from tcw.compiler.memory.segments import home, segment, stays_inside
+from tcw.compiler.trace.byte_counts import bytes_text
 
 ORDER = "order"
 EARLY, LATE, AS_FUSED = "early", "late", "as-fused"

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from compiler.control.decisions import Gate
-from compiler.decision import Decision, Detail
-from compiler.loops.dtypes import BYTES
-from compiler.loops.graph import DRAWS, Input, Map, Reduce, Result, Scan, Store
-from compiler.loops.layouts import dense_order
-from compiler.loops.nest import Nest
-from compiler.loops.sizes import Size
-from compiler.memory.accesses import Values
-from compiler.memory.in_place import Refusal, refusal
-from compiler.memory.lifetimes import Timeline
-from compiler.memory.plan import TakesOver
-from compiler.memory.segments import home
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.graph import DRAWS, Input, Map, Reduce, Result, Scan, Store
+from tcw.compiler.loops.layouts import dense_order
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.memory.accesses import Values
+from tcw.compiler.memory.in_place import Refusal, refusal
+from tcw.compiler.memory.lifetimes import Timeline
+from tcw.compiler.memory.plan import TakesOver
+from tcw.compiler.memory.segments import home
 
 KIND = "reuse"
 REUSE = "reuse"

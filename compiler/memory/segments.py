@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from compiler.loops.nest import Nest, symbols_in
-from compiler.loops.program import Memory
-from compiler.loops.sizes import Size, symbols_of
-from compiler.memory.accesses import Values
-from compiler.memory.lifetimes import Timeline
-from compiler.memory.plan import InArena, New, Placement, Segment, TakesOver
+from tcw.compiler.loops.nest import Nest, symbols_in
+from tcw.compiler.loops.program import Memory
+from tcw.compiler.loops.sizes import Size, symbols_of
+from tcw.compiler.memory.accesses import Values
+from tcw.compiler.memory.lifetimes import Timeline
+from tcw.compiler.memory.plan import InArena, New, Placement, Segment, TakesOver
 
 
 def segment(

@@ -15,7 +15,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook, Missing, lacking, resolve
+from tcw.compiler.control.hooks import Hook, Missing, lacking, resolve
 
 PYTHON = (
     "PyTuple_New",

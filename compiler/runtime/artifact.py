@@ -6,9 +6,9 @@ from typing import Literal
 
 import msgspec
 
-from compiler.codegen.device import DeviceKernel
-from compiler.codegen.function import PhaseLines
-from compiler.codegen.launcher.segment import KernelSite
+from tcw.compiler.codegen.device import DeviceKernel
+from tcw.compiler.codegen.function import PhaseLines
+from tcw.compiler.codegen.launcher.segment import KernelSite
 
 FORMAT = 5
 

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import msgspec
 
-from compiler.codegen.cpp.isa import Isa, detect
-from compiler.codegen.launcher.forms import Forms
-from compiler.codegen.launcher.launcher import device_text, interface_text
-from compiler.codegen.launcher.planned import segment_functions
-from compiler.codegen.launcher.segment import KernelSite, methods_text, segment_text
-from compiler.codegen.unit import Unit
-from compiler.loops.program import Program
-from compiler.memory.plan import Plan
-from compiler.runtime.artifact import Artifact, KernelText, SegmentEntry
-from compiler.runtime.toolchain import launching_flags, unit_flags
-from compiler.runtime.wrapper import wrapper_text
+from tcw.compiler.codegen.cpp.isa import Isa, detect
+from tcw.compiler.codegen.launcher.forms import Forms
+from tcw.compiler.codegen.launcher.launcher import device_text, interface_text
+from tcw.compiler.codegen.launcher.planned import segment_functions
+from tcw.compiler.codegen.launcher.segment import KernelSite, methods_text, segment_text
+from tcw.compiler.codegen.unit import Unit
+from tcw.compiler.loops.program import Program
+from tcw.compiler.memory.plan import Plan
+from tcw.compiler.runtime.artifact import Artifact, KernelText, SegmentEntry
+from tcw.compiler.runtime.toolchain import launching_flags, unit_flags
+from tcw.compiler.runtime.wrapper import wrapper_text
 
 
 def assemble(

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.runtime.toolchain import Compiler
+from tcw.compiler.runtime.toolchain import Compiler
 
 SECONDS = 600
 """Time limit for the compiler."""

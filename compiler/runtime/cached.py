@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.runtime.artifact import Artifact
-from compiler.runtime.build import BuildFailed
-from compiler.runtime.compiled import Boxed, Compiled, load
-from compiler.runtime.graph_cache import GraphKey, Hit, Miss, keep, look_up
-from compiler.runtime.operations import UnknownOperation
-from compiler.runtime.store import FileStore
-from compiler.runtime.unavailable import Unavailable
+from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.runtime.build import BuildFailed
+from tcw.compiler.runtime.compiled import Boxed, Compiled, load
+from tcw.compiler.runtime.graph_cache import GraphKey, Hit, Miss, keep, look_up
+from tcw.compiler.runtime.operations import UnknownOperation
+from tcw.compiler.runtime.store import FileStore
+from tcw.compiler.runtime.unavailable import Unavailable
 
 
 @dataclass(frozen=True, slots=True)

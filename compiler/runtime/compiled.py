@@ -13,20 +13,20 @@ from typing import Any
 
 from msgspec import structs
 
-from compiler.control.hooks import Missing
-from compiler.loops.sizes import FUNCTIONS
-from compiler.runtime import wrapper_helpers
-from compiler.runtime.artifact import Artifact, Binding
-from compiler.runtime.build import BuildFailed
-from compiler.runtime.gpu.load import gpu_functions, kernels_beside
-from compiler.runtime.launcher import Launcher, launcher
-from compiler.runtime.libraries import LibrarySource, library, library_by_digest
-from compiler.runtime.load import functions, load_unit
-from compiler.runtime.operations import operation
-from compiler.runtime.python_path import python_functions
-from compiler.runtime.store import FileStore
-from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, unit_libraries
-from compiler.runtime.unavailable import Unavailable
+from tcw.compiler.control.hooks import Missing
+from tcw.compiler.loops.sizes import FUNCTIONS
+from tcw.compiler.runtime import wrapper_helpers
+from tcw.compiler.runtime.artifact import Artifact, Binding
+from tcw.compiler.runtime.build import BuildFailed
+from tcw.compiler.runtime.gpu.load import gpu_functions, kernels_beside
+from tcw.compiler.runtime.launcher import Launcher, launcher
+from tcw.compiler.runtime.libraries import LibrarySource, library, library_by_digest
+from tcw.compiler.runtime.load import functions, load_unit
+from tcw.compiler.runtime.operations import operation
+from tcw.compiler.runtime.python_path import python_functions
+from tcw.compiler.runtime.store import FileStore
+from tcw.compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, unit_libraries
+from tcw.compiler.runtime.unavailable import Unavailable
 
 Boxed = Callable[[list[Any]], Any]
 

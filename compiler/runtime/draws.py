@@ -19,17 +19,17 @@ from typing import Any
 
 import torch
 
-from compiler.codegen.draws.text import DTYPES, FAMILIES, draws_text
-from compiler.codegen.launcher.segment import SCALAR_TYPES
-from compiler.control.hooks import Missing
-from compiler.loops.dtypes import BYTES, REDUCED
-from compiler.loops.interpreter.draws import ATEN, FILLS
-from compiler.runtime.build import BuildFailed
-from compiler.runtime.generator import address_of, generator_functions
-from compiler.runtime.launcher import Launcher, launcher
-from compiler.runtime.libraries import LibrarySource, library
-from compiler.runtime.store import FileStore, usable_store
-from compiler.runtime.toolchain import (
+from tcw.compiler.codegen.draws.text import DTYPES, FAMILIES, draws_text
+from tcw.compiler.codegen.launcher.segment import SCALAR_TYPES
+from tcw.compiler.control.hooks import Missing
+from tcw.compiler.loops.dtypes import BYTES, REDUCED
+from tcw.compiler.loops.interpreter.draws import ATEN, FILLS
+from tcw.compiler.runtime.build import BuildFailed
+from tcw.compiler.runtime.generator import address_of, generator_functions
+from tcw.compiler.runtime.launcher import Launcher, launcher
+from tcw.compiler.runtime.libraries import LibrarySource, library
+from tcw.compiler.runtime.store import FileStore, usable_store
+from tcw.compiler.runtime.toolchain import (
     NoCompiler,
     find_compiler,
     instruction_set,

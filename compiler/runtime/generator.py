@@ -4,7 +4,7 @@ functions of `at::CPUGeneratorImpl` (aten/src/ATen/CPUGeneratorImpl.h).
 The layout of the engine is that of `at::mt19937_data_pod`, and the generator's mutex is the first
 member after the reference count. Both are checked by what they do: before numbers are drawn this
 way, they are compared with eager's, and so is the generator's state after them
-(`compiler.runtime.draws`).
+(`tcw.compiler.runtime.draws`).
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from functools import cache
 
 import torch
 
-from compiler.codegen.draws.text import MUTEX
-from compiler.control.hooks import Hook, Missing, lacking, resolve
-from compiler.runtime.addresses import functions, torch_library
+from tcw.compiler.codegen.draws.text import MUTEX
+from tcw.compiler.control.hooks import Hook, Missing, lacking, resolve
+from tcw.compiler.runtime.addresses import functions, torch_library
 
 _PYTHON = (
     "torch._C:_len_torch_dispatch_stack",
     "torch.utils._python_dispatch:_disable_current_modes",
     "torch:Generator._cdata",
 )
-"""What `compiler.runtime.draws` and `address_of` call."""
+"""What `tcw.compiler.runtime.draws` and `address_of` call."""
 
 FUNCTIONS = (
     "_ZN2at16CPUGeneratorImpl6engineEv",

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import msgspec
 
-from compiler.cache_folder import read_own
-from compiler.runtime.artifact import FORMAT, Artifact
-from compiler.runtime.store import MOST_BYTES, FileStore, digest
+from tcw.compiler.cache_folder import read_own
+from tcw.compiler.runtime.artifact import FORMAT, Artifact
+from tcw.compiler.runtime.store import MOST_BYTES, FileStore, digest
 
 NEAREST_AMONG = 64
 """Number of recently used entries that a miss is compared with."""
@@ -26,7 +26,6 @@ class Component(msgspec.Struct, frozen=True):
     """The part itself if it is short; "" if only its digest shows a change."""
 
 
-# Created at import: msgspec looks up type names by module, and ours may be hidden later (tcw.py).
 _ARTIFACT = msgspec.json.Decoder(Artifact)
 _COMPONENTS = msgspec.json.Decoder(dict[str, Component])
 

@@ -16,11 +16,11 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-import compiler
-from compiler.codegen.cpp.isa import Isa, detect
-from compiler.runtime.graph_cache import GraphKey, key_of
-from compiler.runtime.store import digest
-from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_flags
+import tcw.compiler
+from tcw.compiler.codegen.cpp.isa import Isa, detect
+from tcw.compiler.runtime.graph_cache import GraphKey, key_of
+from tcw.compiler.runtime.store import digest
+from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler, unit_flags
 
 SMALL = 256
 """Constants of up to this many elements are keyed by value, since the code may contain it."""
@@ -76,7 +76,7 @@ def surroundings() -> dict[str, str]:
 @cache
 def source_digest() -> str:
     """A digest of this compiler's own files: their names, sizes and modification times."""
-    folder = Path(compiler.__file__).parent
+    folder = Path(tcw.compiler.__file__).parent
     rows: list[str] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != "__pycache__")

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from compiler.codegen.launcher.launcher import launcher_text
-from compiler.control.hooks import Missing
-from compiler.runtime.addresses import Addresses, addresses
-from compiler.runtime.libraries import Library, LibrarySource, library
-from compiler.runtime.store import FileStore
-from compiler.runtime.toolchain import LAUNCHER_LIBRARIES, Compiler, NoCompiler, launcher_flags
+from tcw.compiler.codegen.launcher.launcher import launcher_text
+from tcw.compiler.control.hooks import Missing
+from tcw.compiler.runtime.addresses import Addresses, addresses
+from tcw.compiler.runtime.libraries import Library, LibrarySource, library
+from tcw.compiler.runtime.store import FileStore
+from tcw.compiler.runtime.toolchain import LAUNCHER_LIBRARIES, Compiler, NoCompiler, launcher_flags
 
 POOL_VARIABLE = "TCW_POOL_BYTES"
 POOL_LIMIT = 1 << 30

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from compiler.runtime.build import build
-from compiler.runtime.store import FileStore, digest
-from compiler.runtime.toolchain import Compiler
+from tcw.compiler.runtime.build import build
+from tcw.compiler.runtime.store import FileStore, digest
+from tcw.compiler.runtime.toolchain import Compiler
 
 FORMAT = 1
 COMMENT = re.compile(r"^[ \t]*//.*\n?|[ \t]+// [^\"\n]*$", re.MULTILINE)
@@ -24,7 +24,6 @@ class KernelEntry(msgspec.Struct, frozen=True):
     cpu_seconds: float
 
 
-# Created at import: msgspec looks up type names by module, and ours may be hidden later (tcw.py).
 _ENTRY = msgspec.json.Decoder(KernelEntry)
 
 

@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from compiler.runtime.artifact import SegmentEntry
-from compiler.runtime.launcher import Launcher
+from tcw.compiler.runtime.artifact import SegmentEntry
+from tcw.compiler.runtime.launcher import Launcher
 
 _lock = threading.Lock()
 _units: dict[str, LoadedUnit] = {}

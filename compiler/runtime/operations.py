@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook
-from compiler.loops.graph import DRAWS, HIGHER_ORDER
-from compiler.runtime.draws import distribution
+from tcw.compiler.control.hooks import Hook
+from tcw.compiler.loops.graph import DRAWS, HIGHER_ORDER
+from tcw.compiler.runtime.draws import distribution
 
 PLAIN = {
     "aten.mm.default": "mm",
@@ -39,7 +39,7 @@ def operation(name: str) -> Callable[..., Any]:
 
     `run_with_rng_state:aten.rand.default` is that operation inside the higher-order one,
     `torch.ops.higher_order.cond` one that runs subgraphs, and `tcw.normal.default` one of
-    `compiler.runtime.draws`.
+    `tcw.compiler.runtime.draws`.
     """
     if name.startswith(HIGHER_ORDER):
         return _apart(_overload(name.removeprefix("torch.ops.")))

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from compiler.codegen.launcher.segment import SCALAR_TYPES
-from compiler.runtime.artifact import SegmentEntry
+from tcw.compiler.codegen.launcher.segment import SCALAR_TYPES
+from tcw.compiler.runtime.artifact import SegmentEntry
 
 Long = ctypes.c_long
 Run = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)

@@ -25,7 +25,13 @@ from typing import TypeVar
 
 import msgspec
 
-from compiler.cache_folder import CacheRefused, cache_folder, private_folder, read_own, write_own
+from tcw.compiler.cache_folder import (
+    CacheRefused,
+    cache_folder,
+    private_folder,
+    read_own,
+    write_own,
+)
 
 FOLDER_VARIABLE = "TCW_CACHE_DIR"
 BYTES_VARIABLE = "TCW_CACHE_BYTES"
@@ -34,7 +40,7 @@ MOST_BYTES = 1 << 28
 """A larger file does not count as an entry."""
 IN_USE_SECONDS = 900.0
 """A file used within this time stays, whatever the capacity: a process may be about to load it, and
-build something else first, which takes up to `compiler.runtime.build.SECONDS`."""
+build something else first, which takes up to `tcw.compiler.runtime.build.SECONDS`."""
 LOCK_SECONDS = 120.0
 """After this time a process continues without the lock: work may be done twice, but never
 incorrectly."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, detect
-from compiler.codegen.cpp.vocabulary import sleef
-from compiler.processor import gathers_slowly
+from tcw.compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, detect
+from tcw.compiler.codegen.cpp.vocabulary import sleef
+from tcw.compiler.processor import gathers_slowly
 
 CANDIDATES = ("g++", "clang++")
 

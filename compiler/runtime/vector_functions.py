@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from compiler.codegen.cpp.vocabulary import sleef
-from compiler.control.hooks import Hook, Missing
-from compiler.runtime.addresses import functions, torch_library
+from tcw.compiler.codegen.cpp.vocabulary import sleef
+from tcw.compiler.control.hooks import Hook, Missing
+from tcw.compiler.runtime.addresses import functions, torch_library
 
 
 @cache

@@ -16,12 +16,12 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from compiler.codegen.launcher.forms import Forms
-from compiler.codegen.launcher.segment import NUMBER, SegmentFunction
-from compiler.loops.graph import DRAWS, Call, Input, Operand, Result, Subgraph, operands
-from compiler.loops.sizes import Size, Symbolic
-from compiler.memory.plan import Plan, Segment
-from compiler.runtime.artifact import Binding
+from tcw.compiler.codegen.launcher.forms import Forms
+from tcw.compiler.codegen.launcher.segment import NUMBER, SegmentFunction
+from tcw.compiler.loops.graph import DRAWS, Call, Input, Operand, Result, Subgraph, operands
+from tcw.compiler.loops.sizes import Size, Symbolic
+from tcw.compiler.memory.plan import Plan, Segment
+from tcw.compiler.runtime.artifact import Binding
 
 DENSE = frozenset(
     (

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook, Missing, resolve
+from tcw.compiler.control.hooks import Hook, Missing, resolve
 
 Sizes = Sequence[int]
 

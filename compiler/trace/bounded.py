@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from typing import Literal
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     CacheLookup,
     Collectives,
     CudagraphRecording,

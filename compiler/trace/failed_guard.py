@@ -12,8 +12,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from compiler.trace.records import Guard
-from compiler.trace.source_names import (
+from tcw.compiler.trace.records import Guard
+from tcw.compiler.trace.source_names import (
     ATEN_DTYPES,
     SOURCE,
     class_name,

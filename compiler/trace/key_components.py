@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.trace.commas import at_commas
+from tcw.compiler.trace.commas import at_commas
 
 _LINE = re.compile(r"^\[(?P<hash>\S+)\] (?P<name>[^:\n]+): (?P<text>.*)", re.DOTALL)
 _KEPT = 2000

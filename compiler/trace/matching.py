@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
-from compiler.trace.records import Kernel, SchedulerNode
+from tcw.compiler.trace.records import Kernel, SchedulerNode
 
 T = TypeVar("T", bound=Hashable)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import KernelPrecision, OutputPrecision
+from tcw.compiler.trace.records import KernelPrecision, OutputPrecision
 
 _NO_BOUND = 1e-300
 

@@ -12,9 +12,9 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Literal
 
-from compiler.trace import refs
-from compiler.trace.records import AnyRecord, Graph, Kernel, Node, SchedulerNode
-from compiler.trace.refs import Ref
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import AnyRecord, Graph, Kernel, Node, SchedulerNode
+from tcw.compiler.trace.refs import Ref
 
 Quality = Literal["exact", "inferred"]
 

@@ -15,9 +15,9 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
-from compiler.plain_file import NotPlain
-from compiler.trace.losses import Losses
-from compiler.trace.records import (
+from tcw.compiler.plain_file import NotPlain
+from tcw.compiler.trace.losses import Losses
+from tcw.compiler.trace.records import (
     KINDS,
     SCHEMA_VERSION,
     AnyRecord,
@@ -34,9 +34,9 @@ from compiler.trace.records import (
     Start,
     Waiting,
 )
-from compiler.trace.torch_logs.decoder import LogDecoder, is_log
-from compiler.trace.torch_logs.files import open_log, process_of
-from compiler.trace.unpacked import UnknownCompression, ends_early
+from tcw.compiler.trace.torch_logs.decoder import LogDecoder, is_log
+from tcw.compiler.trace.torch_logs.files import open_log, process_of
+from tcw.compiler.trace.unpacked import UnknownCompression, ends_early
 
 HEAD = 1 << 16
 """Bytes from which a file is known as a trace or a log."""

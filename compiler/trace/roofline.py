@@ -9,7 +9,7 @@ from itertools import pairwise
 from math import log
 from typing import Literal
 
-from compiler.trace.records import Ceilings
+from tcw.compiler.trace.records import Ceilings
 
 Limit = Literal["bandwidth", "rate"]
 

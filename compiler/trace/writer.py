@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from compiler.trace.bounded import Bound
-from compiler.trace.records import Record, Text, TextHash
+from tcw.compiler.trace.bounded import Bound
+from tcw.compiler.trace.records import Record, Text, TextHash
 
 Sink = Callable[[bytes], None]
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tcw.viewers.chrome_trace import chrome_trace
+from tcw.viewers.recording import Recording
 from tests.browser.conftest import Dump
 from tests.no_torch import profiles
-from viewers.chrome_trace import chrome_trace
-from viewers.recording import Recording
 
 READER = """
 const trace = JSON.parse(document.getElementById("trace").textContent);

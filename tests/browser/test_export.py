@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import AnyRecord
+from tcw.compiler.trace.records import AnyRecord
+from tcw.workbench.cli import page as page_of_trace
+from tcw.workbench.cli.main import main
 from tests.block_trace import block_trace
 from tests.no_torch.hostile import hostile
 from tests.no_torch.html.test_document import page as exported
 from tests.no_torch.profile_building import Call
 from tests.no_torch.tui.conftest import encoded
 from tests.no_torch.two_traces import after, before
-from workbench.cli import page as page_of_trace
-from workbench.cli.main import main
 
 pytest.importorskip("aiohttp")
 

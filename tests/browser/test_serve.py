@@ -22,8 +22,8 @@ pytest.importorskip("textual_serve")
 import aiohttp
 from aiohttp import web
 
+from tcw.viewers.plain import GLYPHS
 from tests.browser.devtools import Page, chromium
-from viewers.plain import GLYPHS
 
 __all__ = ["block_file"]
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compiler.trace.records import AnyRecord, Source, Text
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.records import AnyRecord, Source, Text
+from tcw.compiler.trace.writer import text_hash
+from tcw.workbench.tui.picture import picture
 from tests.block_trace import block_trace
 from tests.browser.conftest import Dump
 from tests.no_torch.tui.conftest import Open, Reader, encoded
-from workbench.tui.picture import picture
 
 PICTURES = sorted((Path(__file__).parents[2] / "docs" / "pictures").glob("*.svg"))
 

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 from unittest import mock
 
-from workbench.cli.main import main
+from tcw.workbench import DOOR
+from tcw.workbench.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 570.0
@@ -62,7 +63,7 @@ def tcw_process(
     `limits` is called in it before it begins.
     """
     done = subprocess.run(
-        [sys.executable, str(ROOT / "tcw.py"), *arguments],
+        [sys.executable, DOOR, *arguments],
         capture_output=True,
         cwd=folder,
         env={**os.environ, **environment},

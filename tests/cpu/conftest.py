@@ -10,10 +10,10 @@ from functools import partial
 import msgspec
 import pytest
 
+from tcw.workbench.worker import child
 from tests.cpu.warm import WarmStart
 from tests.cpu.warm_server import stand_ins
 from tests.no_torch import profile_building
-from workbench.worker import child
 
 _COLD = pytest.StashKey[bool]()
 """Whether the test that runs is marked `cold_start`."""
@@ -70,7 +70,7 @@ def _known_ceilings(_caches: None) -> None:
     """In the cache folder before the first profile. To measure them takes two seconds of a
     processor, three where others use the machine, which keeps nothing of it: each profile would
     measure them again."""
-    from compiler.measure.work import ceilings as measuring  # imports torch
+    from tcw.compiler.measure.work import ceilings as measuring  # imports torch
 
     def known(kind: measuring.DeviceKind = "cpu") -> measuring.Ceilings:
         found = profile_building.ceilings(kind)

@@ -19,13 +19,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tcw.workbench.cli import open as opening
+from tcw.workbench.cli import step
+from tcw.workbench.cli.options import settings_of
+from tcw.workbench.tui.app import Workbench
+from tcw.workbench.tui.live_feed import LiveFeed
+from tcw.workbench.worker.client import Driver
 from tests.no_torch.tui.conftest import KEYS, Reader
-from workbench.cli import open as opening
-from workbench.cli import step
-from workbench.cli.options import settings_of
-from workbench.tui.app import Workbench
-from workbench.tui.live_feed import LiveFeed
-from workbench.worker.client import Driver
 
 SIZE = (120, 40)
 SECONDS = 200

@@ -10,11 +10,11 @@ import msgspec
 import torch
 from torch._inductor.utils import fresh_cache
 
-from compiler.control.hooks import RecordingHook, install_all
-from compiler.control.recorder import Recorder
-from compiler.trace.records import AnyRecord, Settings
-from compiler.trace.writer import TraceWriter
-from viewers.recording import Recording
+from tcw.compiler.control.hooks import RecordingHook, install_all
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.trace.records import AnyRecord, Settings
+from tcw.compiler.trace.writer import TraceWriter
+from tcw.viewers.recording import Recording
 
 
 class Recorded(Recording):

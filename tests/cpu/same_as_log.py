@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     Failure,
     FrameEnd,
@@ -20,7 +20,7 @@ from compiler.trace.records import (
     Recompile,
     Record,
 )
-from compiler.trace.torch_logs.decoder import LogDecoder
+from tcw.compiler.trace.torch_logs.decoder import LogDecoder
 
 R = TypeVar("R", bound=Record)
 

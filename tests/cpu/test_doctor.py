@@ -13,12 +13,12 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from compiler.trace.records import HookStatus
+from tcw.compiler.trace.records import HookStatus
+from tcw.workbench.cli import checks as judged
+from tcw.workbench.cli import doctor
+from tcw.workbench.cli.checks import Check, checks
+from tcw.workbench.worker.findings import Findings
 from tests.cpu import versions
-from workbench.cli import checks as judged
-from workbench.cli import doctor
-from workbench.cli.checks import Check, checks
-from workbench.worker.findings import Findings
 
 WHOLE = Findings(
     python="3.11.7",
@@ -197,7 +197,7 @@ def test_what_the_machine_says_cannot_steer_the_terminal(monkeypatch: pytest.Mon
 def test_the_trial_build_tells_what_is_wrong(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from workbench.worker.toolchain import compiler_fault, compiler_version
+    from tcw.workbench.worker.toolchain import compiler_fault, compiler_version
 
     assert compiler_fault() == ""
     broken = tmp_path / "c++"

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.main import main
 from tests.conftest import Golden
 from tests.cpu.lesson import Session, opened, press, sessions, with_blocks
 from tests.long import mostly_long
-from workbench.cli import codes
-from workbench.cli.main import main
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "lesson-fusion.md"

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from benchmarks import model_table, table_models, table_row
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.trace.writer import TraceWriter
 from tests.no_torch import profiles
 
 ROOT = Path(__file__).parents[2]

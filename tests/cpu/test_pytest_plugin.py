@@ -78,15 +78,15 @@ import sys
 
 
 def test_nothing_of_tcw_is_imported():
-    ours = ("compiler", "viewers", "workbench", "msgspec", "torch", "tcw")
-    assert [name for name in sys.modules if name.partition(".")[0] in ours] == []
+    late = ("tcw.compiler", "tcw.viewers", "tcw.workbench", "msgspec", "torch")
+    assert [name for name in sys.modules if name.startswith(late)] == []
 """
 
 
 def run(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_it.py").write_text(text)
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "tcw_pytest", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", "-q", "-p", "tcw.pytest_plugin", "-p", "no:cacheprovider"],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,

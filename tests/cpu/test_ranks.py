@@ -12,15 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import Collectives, DdpBuckets, EagerCollective
-from tests.cpu.command_line import ROOT, Done
+from tcw.compiler.trace.records import Collectives, DdpBuckets, EagerCollective
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.ranks.collectives import operation_name
+from tcw.viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.text.ranks import ranks_lines
+from tcw.workbench import DOOR
+from tests.cpu.command_line import Done
 from tests.cpu.test_run import recordings, run, started
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary.ranks.collectives import operation_name
-from viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence
-from viewers.text.lines import to_text
-from viewers.text.ranks import ranks_lines
 
 PROGRAM = Path(__file__).with_name("ranks.py")
 
@@ -183,7 +184,7 @@ def test_ranks_that_hang_are_interrupted_and_told(tmp_path: Path) -> None:
     """While they hang, the traces say who waits; ctrl-c ends the program, and then tcw."""
     process = subprocess.Popen(
         [
-            *(sys.executable, str(ROOT / "tcw.py"), "run", "-o", "traces"),
+            *(sys.executable, DOOR, "run", "-o", "traces"),
             *launch(2, "hang", "aot_eager"),
         ],
         cwd=tmp_path,
@@ -197,7 +198,7 @@ def test_ranks_that_hang_are_interrupted_and_told(tmp_path: Path) -> None:
         until = time.monotonic() + 200
         while time.monotonic() < until and not _both_compiled(tmp_path / "traces"):
             time.sleep(1)
-        told = started(tmp_path, str(ROOT / "tcw.py"), "explain", "traces")
+        told = started(tmp_path, DOOR, "explain", "traces")
         assert told.code == 0, told.err
         assert "still running" in " ".join(told.out.split())
         os.killpg(process.pid, signal.SIGINT)

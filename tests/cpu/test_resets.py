@@ -9,16 +9,16 @@ import pytest
 import torch
 from torch._guards import CompileId
 
-from compiler import autograd, capture
-from compiler.graphs.current import begin_compile, forget_compiles, name_of
-from compiler.trace.compile_names import CompileNames
-from compiler.trace.records import FrameEnd, Graph, Guards, Partition, Recompile
+from tcw.compiler import autograd, capture
+from tcw.compiler.graphs.current import begin_compile, forget_compiles, name_of
+from tcw.compiler.trace.compile_names import CompileNames
+from tcw.compiler.trace.records import FrameEnd, Graph, Guards, Partition, Recompile
+from tcw.viewers import json_report
+from tcw.viewers.json_text import json_text
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
 from tests.cpu import recorded, same_as_log
 from tests.cpu.structured_trace import structured_trace
-from viewers import json_report
-from viewers.json_text import json_text
-from viewers.recording import Recording
-from viewers.summary import summarise
 
 
 def broken(x: torch.Tensor) -> torch.Tensor:

@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from compiler.trace.records import FrameEnd, FrameStart, Guards
-from tests.cpu.command_line import ROOT, Done, tcw
-from viewers.recording import Recording
-from viewers.summary import summarise
+from tcw.compiler.trace.records import FrameEnd, FrameStart, Guards
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.workbench import DOOR
+from tests.cpu.command_line import Done, tcw
 
 COUNTERS = """
 import json
@@ -29,7 +30,7 @@ print(json.dumps({
 
 def run(folder: Path, *arguments: str, stdin: str = "", **environment: str) -> Done:
     """The command as a process of its own."""
-    return started(folder, str(ROOT / "tcw.py"), "run", *arguments, stdin=stdin, **environment)
+    return started(folder, DOOR, "run", *arguments, stdin=stdin, **environment)
 
 
 def started(folder: Path, *arguments: str, stdin: str = "", **environment: str) -> Done:
@@ -180,7 +181,6 @@ def test_threads_and_a_program_with_packages_of_our_names(tmp_path: Path) -> Non
             one.join()
         assert "torch._inductor.cudagraph_trees" not in sys.modules, "its import changes the thread"
         assert compiler.WHOSE == viewers.WHOSE == sys.modules["compiler"].WHOSE == "theirs"
-        assert "workbench" not in sys.modules
     """
     write(tmp_path, text)
     for name in ("compiler", "viewers"):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import CacheLookup
+from tcw.compiler.trace.records import CacheLookup
 from tests.cpu.command_line import Done
 from tests.cpu.test_run import recordings, run, started, write
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from compiler.trace.records import FrameEnd, Graph, GraphBreak, Recompile
+from tcw.compiler.trace.records import FrameEnd, Graph, GraphBreak, Recompile
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
 from tests.cpu.test_run import counted, recordings, run, started, write
-from viewers.recording import Recording
-from viewers.summary import summarise
 
 pytestmark = pytest.mark.long
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import torch
 
-import sample_models
-from compiler.trace.records import FrameEnd, FrameStart, GraphBreak, Guards, Recompile
+import tcw.sample_models
+from tcw.compiler.trace.records import FrameEnd, FrameStart, GraphBreak, Guards, Recompile
 from tests.cpu import same_as_log
 from tests.cpu.transformer_models import MODELS
 from tests.cpu.truth import Told, run_alone, run_recorded
@@ -24,7 +24,7 @@ from tests.long import mostly_long
 
 SAMPLES = sorted(
     path.stem
-    for path in Path(sample_models.__file__).parent.glob("*.py")
+    for path in Path(tcw.sample_models.__file__).parent.glob("*.py")
     if path.stem != "__init__"
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.control.tried_on import TRIED_ON
+from tcw.compiler.control.tried_on import TRIED_ON
 from tests.cpu import versions
 
 

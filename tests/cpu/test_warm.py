@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 
-from compiler.trace.records import AnyRecord, Failure, Output, Settings
+from tcw.compiler.trace.records import AnyRecord, Failure, Output, Settings
+from tcw.workbench.worker import child
+from tcw.workbench.worker.child import start_process
+from tcw.workbench.worker.client import record
 from tests.cpu.warm import Forked, ServerDied, WarmStart
 from tests.cpu.worker.recorded import MARK, parent_of
-from workbench.worker import child
-from workbench.worker.child import start_process
-from workbench.worker.client import record
 
 ROOT = Path(__file__).parents[2]
 
@@ -231,7 +231,7 @@ def test_nothing_is_left_of_a_server_whose_front_end_was_killed(tmp_path: Path) 
         "import os, signal, sys\n"
         "from tests.cpu.warm import WarmStart\n"
         "from pathlib import Path\n"
-        "from workbench.worker.child import start_process\n"
+        "from tcw.workbench.worker.child import start_process\n"
         "folder = Path(sys.argv[1]).parent\n"
         "warm = WarmStart(start_process, always_cold=lambda: False, folder=folder)\n"
         "process = warm.start([sys.argv[1]], dict(os.environ), [])\n"

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch._dynamo.utils import counters
 
-from compiler.capture import HOOKS
-from compiler.graphs.lines import outside_torch, parse_stack_trace
-from compiler.trace.records import (
+from tcw.compiler.capture import HOOKS
+from tcw.compiler.graphs.lines import outside_torch, parse_stack_trace
+from tcw.compiler.trace.records import (
     AnyRecord,
     FrameEnd,
     Graph,

@@ -21,12 +21,12 @@ from pathlib import Path
 
 import pytest
 
-from compiler import pipeline
-from compiler.control.hooks import version_of
-from compiler.control.tried_on import TRIED_ON
-from compiler.engine import hooks as engine
-from compiler.measure import hooks as profile
-from workbench.worker import measuring_hooks
+from tcw.compiler import pipeline
+from tcw.compiler.control.hooks import version_of
+from tcw.compiler.control.tried_on import TRIED_ON
+from tcw.compiler.engine import hooks as engine
+from tcw.compiler.measure import hooks as profile
+from tcw.workbench.worker import measuring_hooks
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = ROOT / "compiler" / "control" / "tried_on.py"

@@ -2,8 +2,8 @@
 
 Importing torch and ours takes a worker three seconds of a processor, and a server five: all
 processes of pytest-xdist share one. `WarmStart.start` stands in for
-`workbench.worker.child.start_process`. It starts a new process all the same where a worker would
-inherit what the server has already read: an environment variable, a limit.
+`tcw.workbench.worker.child.start_process`. It starts a new process all the same where a worker
+would inherit what the server has already read: an environment variable, a limit.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 `tests/cpu/warm.py` starts it as `python -P warm_server.py LISTENER LOCK` and connects, as may other
 processes of the run. Each sends a request for each worker: a length, then JSON and the descriptors
-that the worker is to have. A fork of this process takes over what `python -P tcw.py --worker …`
-would have got, and runs `tcw.py`. This process ends with the last connection.
+that the worker is to have. A fork of this process takes over what
+`python -P tcw/__main__.py --worker …` would have got, and runs `tcw/__main__.py`. This process ends
+with the last connection.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ AT_THE_FIRST_COMPILE = (
 )
 """Modules of torch that Inductor imports then."""
 
-DOOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, os.pardir, "tcw.py")
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 Request = dict[str, Any]
 
@@ -87,17 +88,12 @@ Request = dict[str, Any]
 def import_all() -> None:
     """Import what a worker has imported when it begins to load the user's file: a worker that
     records every stage, with either engine."""
-    spec = importlib.util.spec_from_file_location("door_of_the_fork_server", DOOR)
-    assert spec is not None
-    assert spec.loader is not None
-    door = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(door)
-    sys.meta_path.insert(0, door.Ours)
+    sys.path.insert(0, ROOT)
     for name in ("process", "recording", "session", "driven"):
-        importlib.import_module(f"workbench.worker.{name}")
-    importlib.import_module("compiler.engine.backend")
-    importlib.import_module("compiler.pipeline").statuses()  # what the hooks of all stages need
-    sys.meta_path.remove(door.Ours)
+        importlib.import_module(f"tcw.workbench.worker.{name}")
+    importlib.import_module("tcw.compiler.engine.backend")
+    importlib.import_module("tcw.compiler.pipeline").statuses()  # what the hooks of all stages need
+    sys.path.remove(ROOT)
     prepare_inductor()
     for owner, name, stand_in in stand_ins():
         setattr(owner, name, stand_in)

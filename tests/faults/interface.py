@@ -86,10 +86,10 @@ FAULTS = (
         ("tests/no_torch/tui/test_deciding.py", "tests/no_torch/tui/test_running_again.py"),
     ),
     Fault(
-        "our packages are found before the user's",
-        "workbench/worker/isolation.py",
-        "    sys.meta_path[:] = [found for found in sys.meta_path if found is not finder]\n",
-        "",
-        ("tests/cpu/worker/test_isolation.py",),
+        "other modules are found before the user's",
+        "workbench/worker/session.py",
+        "sys.path.insert(0, root)",
+        "sys.path.append(root)",
+        ("tests/cpu/worker/test_hand_over.py",),
     ),
 )

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tcw.viewers.recording import Recording
 from tests.cpu.command_line import tcw_process
-from viewers.recording import Recording
 
 Explain = Callable[..., Recording]
 

@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-import compiler.engine.cuda_graphs as engine
-from compiler.engine.backend import backend
-from compiler.runtime.gpu import cuda_graphs as runtime
-from compiler.trace.records import CudagraphRecording, CudagraphSkip
+import tcw.compiler.engine.cuda_graphs as engine
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.runtime.gpu import cuda_graphs as runtime
+from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip
 from tests.cpu.worker.recorded import recorded
 
 

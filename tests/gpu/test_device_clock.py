@@ -10,12 +10,12 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from compiler.measure.compiled.inductor_graphs import inductor_graphs  # noqa: E402
-from compiler.measure.probes.between import LOSS, outside  # noqa: E402
-from compiler.measure.probes.clock import HostClock, Reading  # noqa: E402
-from compiler.measure.probes.device_clock import DeviceClock, device_clock  # noqa: E402
-from compiler.measure.probes.graph_probe import GraphStep  # noqa: E402
-from compiler.measure.probes.inductor_probe import InductorProbe  # noqa: E402
+from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs  # noqa: E402
+from tcw.compiler.measure.probes.between import LOSS, outside  # noqa: E402
+from tcw.compiler.measure.probes.clock import HostClock, Reading  # noqa: E402
+from tcw.compiler.measure.probes.device_clock import DeviceClock, device_clock  # noqa: E402
+from tcw.compiler.measure.probes.graph_probe import GraphStep  # noqa: E402
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe  # noqa: E402
 
 
 class Net(torch.nn.Module):

@@ -10,19 +10,19 @@ import torch
 from msgspec import structs
 from torch.profiler import ProfilerActivity, profile
 
-from compiler.control.commands import Rerun
-from compiler.measure.compiled.alone import captured
-from compiler.measure.compiled.inductor_graphs import inductor_graphs
-from compiler.measure.rounds.whole_runs import DeviceRun
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Rerun
+from tcw.compiler.measure.compiled.alone import captured
+from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
+from tcw.compiler.measure.rounds.whole_runs import DeviceRun
+from tcw.compiler.trace.records import (
     Kernel,
     Numerics,
     Settings,
     WhatIf,
 )
+from tcw.viewers.recording import Recording
 from tests.cpu.worker.driven import person
 from tests.decided import pairs_in
-from viewers.recording import Recording
 
 MODEL = """
 import torch

@@ -9,9 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from compiler.measure.probes.clock import HostClock  # noqa: E402
-from compiler.measure.probes.eager_probe import EagerProbe  # noqa: E402
-from compiler.measure.work.ceilings import measured  # noqa: E402
+from tcw.compiler.measure.probes.clock import HostClock  # noqa: E402
+from tcw.compiler.measure.probes.eager_probe import EagerProbe  # noqa: E402
+from tcw.compiler.measure.work.ceilings import measured  # noqa: E402
 from tests.cpu.models import Checkpointed, Mlp, line  # noqa: E402
 
 

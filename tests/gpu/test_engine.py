@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch.utils import _pytree as pytree
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 from tests.cpu.codegen.nest_cases import floats, integers, mixed
 
 Case = tuple[Callable[..., Any], tuple[Any, ...]]
@@ -169,7 +169,7 @@ def test_an_index_out_of_range_is_an_error_on_the_device() -> None:
 
     text = (
         "import torch\n"
-        "from compiler.engine.backend import backend\n"
+        "from tcw.compiler.engine.backend import backend\n"
         "f = torch.compile(lambda t, i: t[i] * 2, backend=backend)\n"
         "t = torch.randn(8, 4, device='cuda')\n"
         "print(f(t, torch.tensor([1, 2], device='cuda')).sum().item() is not None)\n"

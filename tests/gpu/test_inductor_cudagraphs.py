@@ -11,9 +11,9 @@ from torch import nn
 from torch._dynamo.utils import counters
 from torch._inductor.cudagraph_trees import get_manager, reset_cudagraph_trees
 
-from compiler.capture import frames
-from compiler.inductor import cudagraphs
-from compiler.trace.records import CudagraphRecording, CudagraphSkip
+from tcw.compiler.capture import frames
+from tcw.compiler.inductor import cudagraphs
+from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip
 from tests.cpu.recorded import Recorded, record
 
 

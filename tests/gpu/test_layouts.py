@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 STEPS = 50
 

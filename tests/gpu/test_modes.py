@@ -6,11 +6,11 @@ from pathlib import Path
 
 import torch
 
-from compiler.measure.memory.peak import peak_bytes
-from compiler.trace.records import AnyRecord, Settings
-from compiler.trace.records.profile import Account
-from workbench.cli.modes import Way, modes
-from workbench.worker.client import record
+from tcw.compiler.measure.memory.peak import peak_bytes
+from tcw.compiler.trace.records import AnyRecord, Settings
+from tcw.compiler.trace.records.profile import Account
+from tcw.workbench.cli.modes import Way, modes
+from tcw.workbench.worker.client import record
 
 MODEL = """
 import torch

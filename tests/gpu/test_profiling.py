@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records.profile import (
+from tcw.compiler.trace.records.profile import (
     Account,
     CallProfile,
     CompiledStep,

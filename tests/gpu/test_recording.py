@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.records import Kernel
+from tcw.compiler.trace.records import Kernel
+from tcw.viewers.summary import summarise
 from tests.gpu.conftest import Explain
-from viewers.summary import summarise
 
 MODEL = """
 import torch

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import Kernel, KernelPrecision
-from compiler.trace.records.profile import Account, CompiledStep, EagerOperation, Region
+from tcw.compiler.trace.records import Kernel, KernelPrecision
+from tcw.compiler.trace.records.profile import Account, CompiledStep, EagerOperation, Region
 from tests.cpu.worker.recorded import recorded
 
 MODEL = """

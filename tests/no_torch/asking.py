@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,
     Forbidden,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,
     End,

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import inspect
 
-from compiler.trace.records import AnyRecord, End, Start
+from tcw.compiler.trace.records import AnyRecord, End, Start
 from tests.no_torch.asking import stopped
 from tests.no_torch.stepping import attention
 from tests.no_torch.two_runs import two_runs

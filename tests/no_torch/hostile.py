@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 from msgspec import inspect, structs
 
-from compiler.trace.records import AnyRecord, Start
+from tcw.compiler.trace.records import AnyRecord, Start
 
 EVIL = (
     "\x1b[2J\x1b]0;pwned\x07\x9b31m",

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.trace.loop_nests import loop_lines
-from compiler.trace.records import (
+from tcw.compiler.trace.loop_nests import loop_lines
+from tcw.compiler.trace.records import (
     SCHEMA_VERSION,
     Account,
     AccountLine,
@@ -41,8 +41,8 @@ from compiler.trace.records import (
     Text,
     Timed,
 )
-from compiler.trace.records.profile import Sameness
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.records.profile import Sameness
+from tcw.compiler.trace.writer import text_hash
 
 FILE = "/home/ada/models/block.py"
 CODE = """\

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     Advice,
     AnyRecord,
     Argument,
@@ -33,7 +33,7 @@ from compiler.trace.records import (
     Text,
     Trial,
 )
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.writer import text_hash
 from tests.no_torch.profile_building import (
     FILE,
     GRAPH,

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.records import SCHEMA_VERSION, AnyRecord
-from viewers import json_check, json_diff, json_folder, json_report
+from tcw.compiler.trace.records import SCHEMA_VERSION, AnyRecord
+from tcw.viewers import json_check, json_diff, json_folder, json_report
 
 
 def schema_of(kind: Any, title: str) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiler.trace.reader import TraceDecoder
-from compiler.trace.records import AnyRecord, Graph, Step
+from tcw.compiler.trace.reader import TraceDecoder
+from tcw.compiler.trace.records import AnyRecord, Graph, Step
 
 FILE = Path(__file__).with_name("attention.jsonl")
 

@@ -6,7 +6,16 @@ from pathlib import Path
 
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, Decided, End, Run, Settings, Source, Start, Waiting
+from tcw.compiler.trace.records import (
+    AnyRecord,
+    Decided,
+    End,
+    Run,
+    Settings,
+    Source,
+    Start,
+    Waiting,
+)
 from tests.no_torch.tui.driven import FUSE, head, settings_of
 
 RUNS = "__import__('os').system('touch ran')"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.traces import large_trace
-from viewers.recording import Recording
+from tcw.viewers.recording import Recording
 
 
 def test_a_large_trace_is_one(tmp_path: Path) -> None:

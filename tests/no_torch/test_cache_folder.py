@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.cache_folder import CacheRefused, cache_folder, cache_path
+from tcw.compiler.cache_folder import CacheRefused, cache_folder, cache_path
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_asking_where_it_is_makes_nothing(home: Path) -> None:
 
 
 def test_two_processes_may_make_it_at_once(home: Path) -> None:
-    code = "from compiler.cache_folder import cache_folder; cache_folder()"
+    code = "from tcw.compiler.cache_folder import cache_folder; cache_folder()"
     started = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(2)]
     assert [each.wait(60) for each in started] == [0, 0]
     assert home.is_dir()

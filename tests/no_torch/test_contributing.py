@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from compiler.fusion.rules import RULES
-from compiler.trace.records import KINDS
-from compiler.trace.redaction.fields import FIELDS
-from viewers.panes.arrangement import ARRANGEMENTS, PANES
-from workbench.cli.main import VERBS
-from workbench.tui.help import SENTENCES
-from workbench.tui.hints import GOES, HINTS
+from tcw.compiler.fusion.rules import RULES
+from tcw.compiler.trace.records import KINDS
+from tcw.compiler.trace.redaction.fields import FIELDS
+from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES
+from tcw.workbench.cli.main import VERBS
+from tcw.workbench.tui.help import SENTENCES
+from tcw.workbench.tui.hints import GOES, HINTS
 
 ROOT = Path(__file__).parents[2]
 CHANGES = {

@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compiler import output_file
-from compiler.output_file import TRACE, OutputKind, OutputRefused, check, safe_name, write
-from compiler.trace.records import Start
+from tcw.compiler import output_file
+from tcw.compiler.output_file import TRACE, OutputKind, OutputRefused, check, safe_name, write
+from tcw.compiler.trace.records import Start
 from tests.no_torch import traces
 
 OURS = OutputKind("list of ours", lambda head: head.startswith(b"ours"))
@@ -148,7 +148,7 @@ def test_a_full_disk_leaves_what_was_there(
 READ_ONLY = """
 import os, sys
 from pathlib import Path
-from compiler.output_file import OutputRefused, check, TRACE
+from tcw.compiler.output_file import OutputRefused, check, TRACE
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace import refs
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import Graph, Kernel, KernelLine, Location, Node, SchedulerNode
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import Graph, Kernel, KernelLine, Location, Node, SchedulerNode
 from tests.block_capture import FILE
 from tests.block_trace import block_trace
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     SCHEMA_VERSION,
     Advice,
     AnyRecord,
@@ -36,7 +36,7 @@ from compiler.trace.records import (
     TensorMeta,
     Text,
 )
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.writer import text_hash
 
 FILE = "/home/ada/models/norm.py"
 CODE = """\

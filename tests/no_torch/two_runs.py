@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,
     End,
@@ -23,7 +23,7 @@ from compiler.trace.records import (
     Timed,
     WhatIf,
 )
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.writer import text_hash
 from tests.block_trace import block_trace
 
 GRAPH = "0/0/forward/lowered"

@@ -6,14 +6,14 @@ from typing import Any
 
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, GraphBreak, Source, Text
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.records import AnyRecord, GraphBreak, Source, Text
+from tcw.compiler.trace.writer import text_hash
+from tcw.viewers.panes.view import Derived
+from tcw.viewers.reader import whole
+from tcw.viewers.recording import Recording
 from tests.block_trace import block_trace
 from tests.no_torch.two_runs import vetoed_run
 from tests.no_torch.viewers.test_alignment import changed
-from viewers.panes.view import Derived
-from viewers.reader import whole
-from viewers.recording import Recording
 
 PRINT = "Failed to trace builtin operator"
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from viewers.check.result import TargetResult, accepting
-from viewers.summary.budget import GROUP_WORDS, FactChange
+from tcw.viewers.check.result import TargetResult, accepting
+from tcw.viewers.summary.budget import GROUP_WORDS, FactChange
 
 Level = Literal["error", "warning", "note"]
 

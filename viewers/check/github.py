@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from viewers.check.annotations import Annotation, Level, annotated
-from viewers.check.result import TargetResult
-from viewers.check.text import headline
-from viewers.plain import plain_lines
-from viewers.words import plural
+from tcw.viewers.check.annotations import Annotation, Level, annotated
+from tcw.viewers.check.result import TargetResult
+from tcw.viewers.check.text import headline
+from tcw.viewers.plain import plain_lines
+from tcw.viewers.words import plural
 
 MOST = 10
 """Annotations of one level that GitHub shows of one step."""

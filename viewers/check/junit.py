@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.etree import ElementTree
 
-from viewers.check.result import OUTCOME_WORDS, TargetResult
-from viewers.plain import plain_lines
+from tcw.viewers.check.result import OUTCOME_WORDS, TargetResult
+from tcw.viewers.plain import plain_lines
 
 
 def junit(results: Sequence[TargetResult]) -> str:

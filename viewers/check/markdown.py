@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from viewers.check.result import OUTCOME_WORDS, TargetResult, accepting
-from viewers.check.text import MOST, headline
-from viewers.markdown.effects import effect_items
-from viewers.markdown.text import Comment, cell_code, code, escaped
+from tcw.viewers.check.result import OUTCOME_WORDS, TargetResult, accepting
+from tcw.viewers.check.text import MOST, headline
+from tcw.viewers.markdown.effects import effect_items
+from tcw.viewers.markdown.text import Comment, cell_code, code, escaped
 
 MARKER = "<!-- tcw check -->"
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from viewers.summary.budget import FactChange
-from viewers.summary.differences.alignment import MatchedLine
-from viewers.summary.differences.effects import Effect
+from tcw.viewers.summary.budget import FactChange
+from tcw.viewers.summary.differences.alignment import MatchedLine
+from tcw.viewers.summary.differences.effects import Effect
 
 Outcome = Literal["ok", "worse", "different", "better", "new", "failed", "interrupted"]
 """`new`: nothing was accepted for it yet. `failed`: it could not be recorded."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
-from viewers.check.annotations import RULES, Annotation, annotated
-from viewers.check.result import TargetResult
-from viewers.plain import plain_lines
+from tcw.viewers.check.annotations import RULES, Annotation, annotated
+from tcw.viewers.check.result import TargetResult
+from tcw.viewers.plain import plain_lines
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

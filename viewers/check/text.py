@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from viewers.check.result import OUTCOME_WORDS, Outcome, TargetResult, accepting, counts
-from viewers.kit.colours import TONES
-from viewers.kit.lines import BLANK, TextLine, line
-from viewers.words import plural, seconds_text
+from tcw.viewers.check.result import OUTCOME_WORDS, Outcome, TargetResult, accepting, counts
+from tcw.viewers.kit.colours import TONES
+from tcw.viewers.kit.lines import BLANK, TextLine, line
+from tcw.viewers.words import plural, seconds_text
 
 MOST = 12
 """Changes listed of one target; the rest are counted."""

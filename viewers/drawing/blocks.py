@@ -8,15 +8,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
-from compiler.trace.records import FusionGroups, Graph, Kernel, Node
-from viewers.drawing.diagram import Block, BlockKind, Diagram
-from viewers.drawing.folds import DrawnFold, FoldOf, drawn_folds
-from viewers.drawing.inputs import input_name, is_weight
-from viewers.drawing.layers import Edge, targets_of
-from viewers.drawing.modules import MOST, runs_of
-from viewers.labels import is_view, short_label, short_target
-from viewers.panes.view import View
-from viewers.words import plural, shape_text, tensor_text
+from tcw.compiler.trace.records import FusionGroups, Graph, Kernel, Node
+from tcw.viewers.drawing.diagram import Block, BlockKind, Diagram
+from tcw.viewers.drawing.folds import DrawnFold, FoldOf, drawn_folds
+from tcw.viewers.drawing.inputs import input_name, is_weight
+from tcw.viewers.drawing.layers import Edge, targets_of
+from tcw.viewers.drawing.modules import MOST, runs_of
+from tcw.viewers.labels import is_view, short_label, short_target
+from tcw.viewers.panes.view import View
+from tcw.viewers.words import plural, shape_text, tensor_text
 
 ALL = 20_000
 """Maximum number of blocks drawn at once if the reader asks for all."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from viewers.drawing.layout import TILE_HEIGHT, TILE_WIDTH, Down, DrawnBlocks, Line
+from tcw.viewers.drawing.layout import TILE_HEIGHT, TILE_WIDTH, Down, DrawnBlocks, Line
 
 NORTH, EAST, SOUTH, WEST = 1, 2, 4, 8
 

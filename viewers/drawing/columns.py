@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from viewers.drawing.layers import Layered
+from tcw.viewers.drawing.layers import Layered
 
 GAP, NARROW = 3, 2
 """Cells between two blocks; between a block and a trunk, or two trunks."""

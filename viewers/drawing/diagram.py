@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from compiler.trace import refs
-from compiler.trace.records import Graph
-from compiler.trace.refs import Ref
-from viewers.collected import grouped
-from viewers.drawing.folds import DrawnFold
-from viewers.drawing.layers import Edge, targets_of
-from viewers.words import plural
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Graph
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.collected import grouped
+from tcw.viewers.drawing.folds import DrawnFold
+from tcw.viewers.drawing.layers import Edge, targets_of
+from tcw.viewers.words import plural
 
 BlockKind = Literal["input", "weight", "group", "call", "op", "module"]
 

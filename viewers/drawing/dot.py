@@ -7,9 +7,9 @@ import subprocess
 from collections.abc import Sequence
 from typing import Literal
 
-from viewers.drawing.diagram import Diagram
-from viewers.kit.colours import LIGHT, fill_of
-from viewers.plain import plain
+from tcw.viewers.drawing.diagram import Diagram
+from tcw.viewers.kit.colours import LIGHT, fill_of
+from tcw.viewers.plain import plain
 
 MOST = 400
 """Maximum number of blocks for which `dot` is used: it takes half a minute for 5,000."""

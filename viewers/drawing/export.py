@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, get_args
 
-from compiler.output_file import safe_name, write
-from compiler.output_file import words as words_of_error
-from viewers.drawing.blocks import diagram
-from viewers.drawing.diagram import Diagram
-from viewers.drawing.dot import MOST, dot, laid_out
-from viewers.drawing.layout import DrawnBlocks, lay_out
-from viewers.drawing.svg import svg
-from viewers.panes.picture import sizes_of, words_of
-from viewers.panes.view import View
+from tcw.compiler.output_file import safe_name, write
+from tcw.compiler.output_file import words as words_of_error
+from tcw.viewers.drawing.blocks import diagram
+from tcw.viewers.drawing.diagram import Diagram
+from tcw.viewers.drawing.dot import MOST, dot, laid_out
+from tcw.viewers.drawing.layout import DrawnBlocks, lay_out
+from tcw.viewers.drawing.svg import svg
+from tcw.viewers.panes.picture import sizes_of, words_of
+from tcw.viewers.panes.view import View
 
 Format = Literal["svg", "png", "dot"]
 FORMATS: tuple[Format, ...] = get_args(Format)
@@ -64,7 +64,7 @@ def export(view: View, path: Path, form: Format, own: bool = False) -> str:
 def _png(drawn: Diagram, layout: DrawnBlocks, words: list[tuple[str, ...]]) -> bytes:
     """Pillow is imported only here: nothing else needs it."""
     try:
-        from viewers.drawing.png import PictureTooLarge, png
+        from tcw.viewers.drawing.png import PictureTooLarge, png
     except ImportError as error:
         raise ExportError("PNG needs Pillow: pip install pillow") from error
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from compiler.trace.records import Graph, Node
-from viewers.panes.view import View
+from tcw.compiler.trace.records import Graph, Node
+from tcw.viewers.panes.view import View
 
 
 def input_name(view: View, graph: Graph, node: Node) -> str:

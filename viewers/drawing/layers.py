@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from viewers.collected import grouped
+from tcw.viewers.collected import grouped
 
 Edge = tuple[int, int]
 

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from viewers.drawing.columns import columns
-from viewers.drawing.layers import Edge, Layered, layered
-from viewers.drawing.routes import Net, lanes
+from tcw.viewers.drawing.columns import columns
+from tcw.viewers.drawing.layers import Edge, Layered, layered
+from tcw.viewers.drawing.routes import Net, lanes
 
 TILE_WIDTH, TILE_HEIGHT = 64, 16
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import groupby
 
-from compiler.trace.records import Graph
+from tcw.compiler.trace.records import Graph
 
 MOST = 300
 """A graph with more blocks is folded by module."""

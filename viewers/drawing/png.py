@@ -8,10 +8,10 @@ from io import BytesIO
 from PIL import Image, ImageDraw, ImageFont
 from rich.cells import cell_len
 
-from viewers.drawing.diagram import Diagram
-from viewers.drawing.layout import DrawnBlocks
-from viewers.drawing.svg import CELL_HEIGHT, CELL_WIDTH, MARGIN, ends_of, pixels_of
-from viewers.kit.colours import LIGHT, fill_of
+from tcw.viewers.drawing.diagram import Diagram
+from tcw.viewers.drawing.layout import DrawnBlocks
+from tcw.viewers.drawing.svg import CELL_HEIGHT, CELL_WIDTH, MARGIN, ends_of, pixels_of
+from tcw.viewers.kit.colours import LIGHT, fill_of
 
 FACES = ("DejaVuSansMono.ttf", "LiberationMono-Regular.ttf", "Menlo.ttc", "consola.ttf")
 PIXELS = 64_000_000

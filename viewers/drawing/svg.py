@@ -7,10 +7,10 @@ from xml.sax.saxutils import escape, quoteattr
 
 from rich.cells import cell_len
 
-from viewers.drawing.diagram import Diagram
-from viewers.drawing.layout import Down, DrawnBlocks, Line
-from viewers.kit.colours import LIGHT, fill_of
-from viewers.plain import plain
+from tcw.viewers.drawing.diagram import Diagram
+from tcw.viewers.drawing.layout import Down, DrawnBlocks, Line
+from tcw.viewers.kit.colours import LIGHT, fill_of
+from tcw.viewers.plain import plain
 
 CELL_WIDTH, CELL_HEIGHT = 9, 18
 """Pixels of a cell."""

@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from viewers.html import BEGIN
-from viewers.html.pool import ROLES, Distinct, Spans, encoded
-from viewers.html.screens import Panel, PanelPlace, Screen
-from viewers.html.tour import Tour
-from viewers.kit.theme import THEMES, Theme, Tint
-from viewers.panes.arrangement import ARRANGEMENTS
-from viewers.plain import plain
+from tcw.viewers.html import BEGIN
+from tcw.viewers.html.pool import ROLES, Distinct, Spans, encoded
+from tcw.viewers.html.screens import Panel, PanelPlace, Screen
+from tcw.viewers.html.tour import Tour
+from tcw.viewers.kit.theme import THEMES, Theme, Tint
+from tcw.viewers.panes.arrangement import ARRANGEMENTS
+from tcw.viewers.plain import plain
 
 _ESCAPED = {one: f"\\u{ord(one):04x}" for one in "<>&\u2028\u2029"}
 _TINTS: tuple[Tint, ...] = ("", "selected", "exact", "inferred", "title", "added", "removed")

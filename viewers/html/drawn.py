@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from compiler.trace import refs
-from compiler.trace.refs import Ref
-from viewers.drawing.diagram import Diagram
-from viewers.drawing.layout import Down, Line, lay_out
-from viewers.html.pool import ROLES
-from viewers.kit.colours import fill_of
-from viewers.panes.picture import Picture, sizes_of
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.drawing.diagram import Diagram
+from tcw.viewers.drawing.layout import Down, Line, lay_out
+from tcw.viewers.html.pool import ROLES
+from tcw.viewers.kit.colours import fill_of
+from tcw.viewers.panes.picture import Picture, sizes_of
 
 MOST_BLOCKS = 1200
 """Maximum number of nodes of a picture; a larger graph is a list."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from viewers.html.pool import Distinct
-from viewers.panes.rows import Row
-from viewers.panes.targets import Fold
+from tcw.viewers.html.pool import Distinct
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.targets import Fold
 
 RowsOf = Callable[[frozenset[str]], Sequence[Row]]
 """The rows of a pane with these folds open."""

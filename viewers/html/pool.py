@@ -6,10 +6,10 @@ import json
 from collections.abc import Hashable, Iterable
 from typing import Any, Generic, TypeVar, get_args
 
-from compiler.trace.refs import Ref
-from viewers.kit.spans import Line, Role
-from viewers.panes.rows import Row
-from viewers.plain import plain
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.kit.spans import Line, Role
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.plain import plain
 
 ROLES: tuple[Role, ...] = get_args(Role)
 _NUMBERS = {role: number for number, role in enumerate(ROLES)}

@@ -2,7 +2,7 @@
 
 A stop shows what was known then. A driven compile has one wherever it waited, any other recording
 one at the end of each stage. The questions, their order and their words are the workbench's
-(`viewers.teaching.predict`).
+(`tcw.viewers.teaching.predict`).
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from compiler.trace.compile_names import compile_of
-from viewers.kit.cells import cut
-from viewers.navigator import Navigator
-from viewers.panes import score
-from viewers.panes.arrangement import STAGES
-from viewers.panes.rows import Row
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.reader import Reader
-from viewers.teaching.predict import Question, Quiz, Truth, Truths
+from tcw.compiler.trace.compile_names import compile_of
+from tcw.viewers.kit.cells import cut
+from tcw.viewers.navigator import Navigator
+from tcw.viewers.panes import score
+from tcw.viewers.panes.arrangement import STAGES
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.reader import Reader
+from tcw.viewers.teaching.predict import Question, Quiz, Truth, Truths
 
 MOST_STOPS = 60
 _LABEL = 60

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
-from viewers.kit.colours import BOLD, DARK, FOREGROUND, LIGHT
-from viewers.kit.lines import TextLine, fitted
-from viewers.kit.spans import Role
+from tcw.viewers.kit.colours import BOLD, DARK, FOREGROUND, LIGHT
+from tcw.viewers.kit.lines import TextLine, fitted
+from tcw.viewers.kit.spans import Role
 
 WIDTH = 100
 """Columns that lines are wrapped to."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from viewers.html.drawn import Drawn
-from viewers.html.pool import Spans
+from tcw.viewers.html.drawn import Drawn
+from tcw.viewers.html.pool import Spans
 
 
 class Pictured(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from compiler.trace import refs
-from compiler.trace.records import Graph, Partition
-from viewers.navigator import Navigator
-from viewers.panes.view import variant_of
-from viewers.reader import Reader
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Graph, Partition
+from tcw.viewers.navigator import Navigator
+from tcw.viewers.panes.view import variant_of
+from tcw.viewers.reader import Reader
 
 Make = Callable[[], Navigator | None]
 

@@ -12,22 +12,22 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from compiler.trace.provenance import Quality
-from viewers.drawing.blocks import SCALES, diagram
-from viewers.drawing.folds import drawn_folds
-from viewers.html import replay
-from viewers.html.drawn import MOST_BLOCKS, drawn, refs_of
-from viewers.html.folds import Conditions, Folded, with_folds
-from viewers.html.pool import Pool, size, spans
-from viewers.html.screens import Panel, PanelPlace, Pictured, Screen
-from viewers.html.seeds import Make, copy_of, seeds
-from viewers.navigator import Navigator
-from viewers.panes import bar, chrome, notes, spine
-from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column
-from viewers.panes.picture import Picture
-from viewers.panes.rows import Content, Row, empty
-from viewers.panes.targets import Fold, RowTarget
-from viewers.reader import Reader
+from tcw.compiler.trace.provenance import Quality
+from tcw.viewers.drawing.blocks import SCALES, diagram
+from tcw.viewers.drawing.folds import drawn_folds
+from tcw.viewers.html import replay
+from tcw.viewers.html.drawn import MOST_BLOCKS, drawn, refs_of
+from tcw.viewers.html.folds import Conditions, Folded, with_folds
+from tcw.viewers.html.pool import Pool, size, spans
+from tcw.viewers.html.screens import Panel, PanelPlace, Pictured, Screen
+from tcw.viewers.html.seeds import Make, copy_of, seeds
+from tcw.viewers.navigator import Navigator
+from tcw.viewers.panes import bar, chrome, notes, spine
+from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column
+from tcw.viewers.panes.picture import Picture
+from tcw.viewers.panes.rows import Content, Row, empty
+from tcw.viewers.panes.targets import Fold, RowTarget
+from tcw.viewers.reader import Reader
 
 CELLS = 176
 """Width for which the panes are drawn."""

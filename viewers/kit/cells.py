@@ -6,7 +6,7 @@ import re
 
 from rich.cells import cell_len, set_cell_size
 
-from viewers.plain import plain
+from tcw.viewers.plain import plain
 
 PER_CELL = 8
 """Maximum characters of a text read per cell: more would be combining marks on one letter."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from viewers.kit.spans import Role
+from tcw.viewers.kit.spans import Role
 
 Fill = Literal["fill-0", "fill-1", "fill-2", "fill-3", "fill-4", "fill-5", "fill-call"]
 FILLS: tuple[Fill, ...] = get_args(Fill)

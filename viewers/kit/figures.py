@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.trace.records import CallProfile
-from viewers.words import percent, seconds_text
+from tcw.compiler.trace.records import CallProfile
+from tcw.viewers.words import percent, seconds_text
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from viewers.kit.spans import Line, Role, Span, with_role
-from viewers.plain import plain
+from tcw.viewers.kit.spans import Line, Role, Span, with_role
+from tcw.viewers.plain import plain
 
 if TYPE_CHECKING:
     from pygments.lexer import Lexer

@@ -1,8 +1,9 @@
 """Lines of text before colour and encoding: what the command line's text is made of, and what the
 panes share with it.
 
-A span's role says what it means; only a theme, or `viewers.text.lines.write`, knows how that looks.
-All text passes through `plain` on its way in, so no raw text of the user's reaches a terminal.
+A span's role says what it means; only a theme, or `tcw.viewers.text.lines.write`, knows how that
+looks. All text passes through `plain` on its way in, so no raw text of the user's reaches a
+terminal.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from viewers.kit.cells import cut, rows_of
-from viewers.kit.spans import Line, Role, Span, part, text, words_of
+from tcw.viewers.kit.cells import cut, rows_of
+from tcw.viewers.kit.spans import Line, Role, Span, part, text, words_of
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from rich.cells import cell_len
 
-from viewers.plain import plain
+from tcw.viewers.plain import plain
 
 Role = Literal[
     "text", "dim", "faint", "strong", "accent", "title", "good", "bad", "warn", "hot",

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from viewers.kit.cells import cut, keep_end
-from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Role
-from viewers.plain import plain
+from tcw.viewers.kit.cells import cut, keep_end
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.plain import plain
 
 Cell = str | tuple[str, Role]
 GAP = 2

@@ -9,8 +9,8 @@ from typing import Literal
 from rich.color import Color, blend_rgb
 from rich.style import Style
 
-from viewers.kit.colours import BOLD, DARK, FILLS, FOREGROUND, LIGHT
-from viewers.kit.spans import Role
+from tcw.viewers.kit.colours import BOLD, DARK, FILLS, FOREGROUND, LIGHT
+from tcw.viewers.kit.spans import Role
 
 Tint = Literal["", "selected", "exact", "inferred", "cursor", "title", "added", "removed"]
 ThemeName = Literal["dark", "light", "mono"]

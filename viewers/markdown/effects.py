@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from viewers.markdown.text import code, escaped
-from viewers.summary.differences.effects import Effect
-from viewers.summary.differences.words import effect_words
-from viewers.words import plural
+from tcw.viewers.markdown.text import code, escaped
+from tcw.viewers.summary.differences.effects import Effect
+from tcw.viewers.summary.differences.words import effect_words
+from tcw.viewers.words import plural
 
 
 def effect_items(effects: Sequence[Effect], most: int, told: str = "") -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from compiler.trace.records import Advice
-from viewers.markdown.text import code, escaped, fenced
-from viewers.places import FileNames
-from viewers.summary.place import Place
-from viewers.tables.places import window
-from viewers.words import plural
+from tcw.compiler.trace.records import Advice
+from tcw.viewers.markdown.text import code, escaped, fenced
+from tcw.viewers.places import FileNames
+from tcw.viewers.summary.place import Place
+from tcw.viewers.tables.places import window
+from tcw.viewers.words import plural
 
 WIDTH = 100
 """Columns of a source line."""
@@ -19,7 +19,7 @@ _CODE_ROWS = 20
 
 
 class Item(Protocol):
-    """As `viewers.summary.Finding` and `viewers.summary.profile.Cause`."""
+    """As `tcw.viewers.summary.Finding` and `tcw.viewers.summary.profile.Cause`."""
 
     @property
     def cost(self) -> str: ...

@@ -3,13 +3,13 @@ differently, and a report of those that compiled the same."""
 
 from __future__ import annotations
 
-from viewers.markdown import RUN_MARKER
-from viewers.markdown.effects import effect_items
-from viewers.markdown.report import add_findings, add_sections, environment_items, heading
-from viewers.markdown.text import Comment, escaped
-from viewers.text.processes import EFFECTS, REPORTS, Several, otherwise, who
-from viewers.text.ranks import ranks_lines
-from viewers.words import listed
+from tcw.viewers.markdown import RUN_MARKER
+from tcw.viewers.markdown.effects import effect_items
+from tcw.viewers.markdown.report import add_findings, add_sections, environment_items, heading
+from tcw.viewers.markdown.text import Comment, escaped
+from tcw.viewers.text.processes import EFFECTS, REPORTS, Several, otherwise, who
+from tcw.viewers.text.ranks import ranks_lines
+from tcw.viewers.words import listed
 
 WIDTH = 300
 """Cells of a line of the text's that becomes an item: it is not cut."""

@@ -9,26 +9,26 @@ from dataclasses import replace
 
 from msgspec import structs
 
-from compiler.trace.records import Environment, Settings, TorchSettings
-from viewers.command_line import command_line
-from viewers.kit.lines import TextLine
-from viewers.kit.spans import words_of
-from viewers.losses import losses_sentences
-from viewers.markdown import MARKER
-from viewers.markdown.items import fix_rows, item, item_title
-from viewers.markdown.text import Comment, code, escaped, fenced
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary import Summary
-from viewers.summary.findings import Finding
-from viewers.text import engines
-from viewers.text.explain import evidence_lines, nothing_lines, warning_lines
-from viewers.text.failure import failure_lines
-from viewers.text.header import counts, file_name, settings_words
-from viewers.text.lines import to_text
-from viewers.text.parts import Parts
-from viewers.text.sections import section
-from viewers.words import plural
+from tcw.compiler.trace.records import Environment, Settings, TorchSettings
+from tcw.viewers.command_line import command_line
+from tcw.viewers.kit.lines import TextLine
+from tcw.viewers.kit.spans import words_of
+from tcw.viewers.losses import losses_sentences
+from tcw.viewers.markdown import MARKER
+from tcw.viewers.markdown.items import fix_rows, item, item_title
+from tcw.viewers.markdown.text import Comment, code, escaped, fenced
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary
+from tcw.viewers.summary.findings import Finding
+from tcw.viewers.text import engines
+from tcw.viewers.text.explain import evidence_lines, nothing_lines, warning_lines
+from tcw.viewers.text.failure import failure_lines
+from tcw.viewers.text.header import counts, file_name, settings_words
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.text.parts import Parts
+from tcw.viewers.text.sections import section
+from tcw.viewers.words import plural
 
 WIDTH = 100
 """Columns of what is shown as in the terminal."""

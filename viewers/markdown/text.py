@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from viewers.kit.cells import cut
-from viewers.plain import plain, plain_lines
+from tcw.viewers.kit.cells import cut
+from tcw.viewers.plain import plain, plain_lines
 
 MOST_CHARACTERS = 60_000
 """GitHub rejects a comment of more than 65,536; a bot may add text of its own."""

@@ -5,25 +5,25 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from compiler.trace import refs
-from compiler.trace.precision import worst_output
-from compiler.trace.records import KernelPrecision
-from viewers.kit.figures import TimeUnit, unit_of
-from viewers.kit.lines import line
-from viewers.kit.spans import Line, Span
-from viewers.panes import profiled
-from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
-from viewers.panes.targets import ToKernel
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.profile import Profile
-from viewers.summary.profile.accounts import AccountTable, account_tables
-from viewers.tables.account import account_lines, doubt_lines, memory_lines
-from viewers.tables.machine import ceilings_lines
-from viewers.tables.modes import modes_lines, notes_lines
-from viewers.tables.precision import precision_lines
-from viewers.tables.trials import trial_lines
-from viewers.words import plural
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.precision import worst_output
+from tcw.compiler.trace.records import KernelPrecision
+from tcw.viewers.kit.figures import TimeUnit, unit_of
+from tcw.viewers.kit.lines import line
+from tcw.viewers.kit.spans import Line, Span
+from tcw.viewers.panes import profiled
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_rows
+from tcw.viewers.panes.targets import ToKernel
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.profile import Profile
+from tcw.viewers.summary.profile.accounts import AccountTable, account_tables
+from tcw.viewers.tables.account import account_lines, doubt_lines, memory_lines
+from tcw.viewers.tables.machine import ceilings_lines
+from tcw.viewers.tables.modes import modes_lines, notes_lines
+from tcw.viewers.tables.precision import precision_lines
+from tcw.viewers.tables.trials import trial_lines
+from tcw.viewers.words import plural
 
 
 def content(view: View, width: int) -> Content:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from compiler.trace.records.session import FactKind
-from viewers.panes import (
+from tcw.compiler.trace.records.session import FactKind
+from tcw.viewers.panes import (
     account,
     autograd,
     breakpoints,
@@ -46,9 +46,9 @@ from viewers.panes import (
     what_if,
     why,
 )
-from viewers.panes.rows import Content, empty
-from viewers.panes.view import View
-from viewers.words import NOT_IN_LOG
+from tcw.viewers.panes.rows import Content, empty
+from tcw.viewers.panes.view import View
+from tcw.viewers.words import NOT_IN_LOG
 
 Pane = Callable[[View, int], Content]
 

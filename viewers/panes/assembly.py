@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
-from viewers.panes.view import KernelLanguage
+from tcw.viewers.panes.view import KernelLanguage
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from compiler.control.decisions import RECOMPUTE, SAVE, split_id
-from compiler.trace import refs
-from compiler.trace.records import Decided, Partition, SavedValue
-from compiler.trace.refs import Ref
-from viewers.kit.cells import cut, pad, pad_left, wrap
-from viewers.kit.spans import Line, Span, text
-from viewers.kit.table import Cell
-from viewers.panes.names import line_text
-from viewers.panes.rows import Content, Row, empty
-from viewers.panes.targets import ToDecision
-from viewers.panes.view import View
-from viewers.summary.memory import by_choice, partition_words
-from viewers.tables.saved import ROLES, saved_lines
-from viewers.words import bytes_text, plural
+from tcw.compiler.control.decisions import RECOMPUTE, SAVE, split_id
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Decided, Partition, SavedValue
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.kit.cells import cut, pad, pad_left, wrap
+from tcw.viewers.kit.spans import Line, Span, text
+from tcw.viewers.kit.table import Cell
+from tcw.viewers.panes.names import line_text
+from tcw.viewers.panes.rows import Content, Row, empty
+from tcw.viewers.panes.targets import ToDecision
+from tcw.viewers.panes.view import View
+from tcw.viewers.summary.memory import by_choice, partition_words
+from tcw.viewers.tables.saved import ROLES, saved_lines
+from tcw.viewers.words import bytes_text, plural
 
 CHOICES = {SAVE: "saved", RECOMPUTE: "recomputed"}
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from viewers.panes import autograd, chrome, decision_bar, fusion, memory, waterfall
-from viewers.panes.rows import Row
-from viewers.panes.view import View
+from tcw.viewers.panes import autograd, chrome, decision_bar, fusion, memory, waterfall
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.view import View
 
 
 def rows(view: View, arrangement: str, width: int) -> list[Row]:

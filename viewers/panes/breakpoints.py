@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from compiler.control.commands import Breakpoint
-from compiler.control.stops import in_words
-from compiler.trace import refs
-from compiler.trace.records import Waiting
-from viewers.kit.cells import pad
-from viewers.kit.spans import Line, text
-from viewers.panes.rows import Content, Row, empty
-from viewers.panes.targets import ToBreakpoint, ToStage
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.words import plural
+from tcw.compiler.control.commands import Breakpoint
+from tcw.compiler.control.stops import in_words
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Waiting
+from tcw.viewers.kit.cells import pad
+from tcw.viewers.kit.spans import Line, text
+from tcw.viewers.panes.rows import Content, Row, empty
+from tcw.viewers.panes.targets import ToBreakpoint, ToStage
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.words import plural
 
 _ANY = 0
 KINDS: tuple[tuple[str, Breakpoint], ...] = (

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from compiler.trace import refs
-from compiler.trace.records import Crossing, Graph, GraphBreak, Node
-from viewers.kit.cells import cut, pad, wrap
-from viewers.kit.lines import line
-from viewers.kit.spans import Role, Span, text
-from viewers.labels import short_target
-from viewers.panes.names import line_text
-from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
-from viewers.panes.targets import ToCompile
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.breaks import BreakSite
-from viewers.summary.calls import Piece
-from viewers.tables.findings import advice_lines
-from viewers.words import bytes_text, plural, shape_text
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Crossing, Graph, GraphBreak, Node
+from tcw.viewers.kit.cells import cut, pad, wrap
+from tcw.viewers.kit.lines import line
+from tcw.viewers.kit.spans import Role, Span, text
+from tcw.viewers.labels import short_target
+from tcw.viewers.panes.names import line_text
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_rows
+from tcw.viewers.panes.targets import ToCompile
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.breaks import BreakSite
+from tcw.viewers.summary.calls import Piece
+from tcw.viewers.tables.findings import advice_lines
+from tcw.viewers.words import bytes_text, plural, shape_text
 
 LABEL = 7
 ALL = "   U shows all"

@@ -5,16 +5,16 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from compiler.trace import refs
-from compiler.trace.records import Bytecode
-from viewers.kit.cells import cut, pad
-from viewers.kit.spans import Role, Span, text
-from viewers.panes.rows import Content, Row, Rows, empty
-from viewers.panes.stepping import book, none_recorded, state_of
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.steps import StepBook, StepState, instructions
-from viewers.words import plural
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Bytecode
+from tcw.viewers.kit.cells import cut, pad
+from tcw.viewers.kit.spans import Role, Span, text
+from tcw.viewers.panes.rows import Content, Row, Rows, empty
+from tcw.viewers.panes.stepping import book, none_recorded, state_of
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.steps import StepBook, StepState, instructions
+from tcw.viewers.words import plural
 
 QUIET = frozenset({
     "RESUME", "PRECALL", "CACHE", "NOP", "PUSH_NULL", "EXTENDED_ARG", "COPY_FREE_VARS",

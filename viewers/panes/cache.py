@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import CallStart, Recompile
-from viewers.kit.cells import cut, keep_end, pad
-from viewers.kit.spans import Line, Span, text, width_of
-from viewers.panes.recompiles import cause_of
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.spine import call_name
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.calls import ModelCall
-from viewers.summary.recompiles import change_of
-from viewers.words import plural, seconds_text
+from tcw.compiler.trace.records import CallStart, Recompile
+from tcw.viewers.kit.cells import cut, keep_end, pad
+from tcw.viewers.kit.spans import Line, Span, text, width_of
+from tcw.viewers.panes.recompiles import cause_of
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.spine import call_name
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.calls import ModelCall
+from tcw.viewers.summary.recompiles import change_of
+from tcw.viewers.words import plural, seconds_text
 
 CALL = 9
 """Cells for `call 12`."""

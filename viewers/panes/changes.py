@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from viewers.kit.cells import cut, pad, wrap
-from viewers.kit.highlight import Language, highlight
-from viewers.kit.spans import Line, Role, Span, text
-from viewers.labels import CALLED
-from viewers.panes.kernel import tidy, without_decorators
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.targets import ToLineup
-from viewers.panes.view import LANGUAGES, View
-from viewers.panes.what_if import difference_of, nothing
-from viewers.plain import plain
-from viewers.summary.differences import Difference
-from viewers.summary.differences.decisions import DecisionChange
-from viewers.summary.differences.figures import CountChange
-from viewers.summary.differences.kernel_changes import KernelChange
-from viewers.summary.differences.lines import Sign, TextDiff, diff_lines
-from viewers.summary.differences.vetoes import Veto
-from viewers.summary.differences.words import (
+from tcw.viewers.kit.cells import cut, pad, wrap
+from tcw.viewers.kit.highlight import Language, highlight
+from tcw.viewers.kit.spans import Line, Role, Span, text
+from tcw.viewers.labels import CALLED
+from tcw.viewers.panes.kernel import tidy, without_decorators
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.targets import ToLineup
+from tcw.viewers.panes.view import LANGUAGES, View
+from tcw.viewers.panes.what_if import difference_of, nothing
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.differences import Difference
+from tcw.viewers.summary.differences.decisions import DecisionChange
+from tcw.viewers.summary.differences.figures import CountChange
+from tcw.viewers.summary.differences.kernel_changes import KernelChange
+from tcw.viewers.summary.differences.lines import Sign, TextDiff, diff_lines
+from tcw.viewers.summary.differences.vetoes import Veto
+from tcw.viewers.summary.differences.words import (
     change_text,
     change_words,
     kernel_words,
@@ -29,7 +29,7 @@ from viewers.summary.differences.words import (
     others_words,
     veto_words,
 )
-from viewers.words import plural
+from tcw.viewers.words import plural
 
 NAME = 18
 """Cells of a figure's name."""

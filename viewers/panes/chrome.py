@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace import refs
-from compiler.trace.records import Step
-from viewers.kit.spans import Line, Role, Span, text, width_of
-from viewers.panes import decision_bar
-from viewers.panes.rows import BLANK, Row
-from viewers.panes.view import LANGUAGES, View
-from viewers.plain import plain
-from viewers.summary.doing import doing
-from viewers.summary.profile.verdict import in_noise
-from viewers.summary.verdict import means_nothing, ratio_known
-from viewers.words import number, plural, ratio_text, seconds_text
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Step
+from tcw.viewers.kit.spans import Line, Role, Span, text, width_of
+from tcw.viewers.panes import decision_bar
+from tcw.viewers.panes.rows import BLANK, Row
+from tcw.viewers.panes.view import LANGUAGES, View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.doing import doing
+from tcw.viewers.summary.profile.verdict import in_noise
+from tcw.viewers.summary.verdict import means_nothing, ratio_known
+from tcw.viewers.words import number, plural, ratio_text, seconds_text
 
 State = Literal["opening", "running", "waiting", "finished", "incomplete", "failed", "replay"]
 STATES: dict[State, tuple[str, Role]] = {

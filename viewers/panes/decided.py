@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from compiler.control.decisions import split_id
-from compiler.trace import refs
-from compiler.trace.records import Decided
-from viewers.kit.cells import keep_end, pad
-from viewers.kit.spans import Role, Span, text
-from viewers.panes.decision_bar import names
-from viewers.panes.rows import Content, Row, empty
-from viewers.panes.targets import ToDecision
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.fusion import rule_words
-from viewers.words import plural
+from tcw.compiler.control.decisions import split_id
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Decided
+from tcw.viewers.kit.cells import keep_end, pad
+from tcw.viewers.kit.spans import Role, Span, text
+from tcw.viewers.panes.decision_bar import names
+from tcw.viewers.panes.rows import Content, Row, empty
+from tcw.viewers.panes.targets import ToDecision
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.fusion import rule_words
+from tcw.viewers.words import plural
 
 WIDE = 70
 """From this width on the rule is shown."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from compiler.control.decisions import APART, FUSE, RECOMPUTE, SAVE, split_id
-from compiler.decision import Decision
-from compiler.trace.records import Decided, SchedulerNode
-from viewers.kit.cells import pad, wrap
-from viewers.kit.spans import Line, Role, Span, text, width_of
-from viewers.panes.fusion import between_rows
-from viewers.panes.rows import BLANK, Row
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.fusion import Sides, rule_words, sides_of
-from viewers.words import bytes_text, domain_text, listed, number
+from tcw.compiler.control.decisions import APART, FUSE, RECOMPUTE, SAVE, split_id
+from tcw.compiler.decision import Decision
+from tcw.compiler.trace.records import Decided, SchedulerNode
+from tcw.viewers.kit.cells import pad, wrap
+from tcw.viewers.kit.spans import Line, Role, Span, text, width_of
+from tcw.viewers.panes.fusion import between_rows
+from tcw.viewers.panes.rows import BLANK, Row
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.fusion import Sides, rule_words, sides_of
+from tcw.viewers.words import bytes_text, domain_text, listed, number
 
 ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
 

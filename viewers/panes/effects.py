@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import PurePath
 
-from compiler.trace import refs
-from viewers.kit.cells import wrap
-from viewers.kit.colours import TONES
-from viewers.kit.spans import Line, Span, text
-from viewers.panes.rows import BLANK, Content, Row
-from viewers.panes.targets import ToEffect, ToView
-from viewers.panes.view import View
-from viewers.panes.what_if import difference_of, nothing
-from viewers.plain import plain
-from viewers.summary.differences.effects import Effect
-from viewers.summary.differences.words import TONE_GLYPHS, effect_words
+from tcw.compiler.trace import refs
+from tcw.viewers.kit.cells import wrap
+from tcw.viewers.kit.colours import TONES
+from tcw.viewers.kit.spans import Line, Span, text
+from tcw.viewers.panes.rows import BLANK, Content, Row
+from tcw.viewers.panes.targets import ToEffect, ToView
+from tcw.viewers.panes.view import View
+from tcw.viewers.panes.what_if import difference_of, nothing
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.differences.effects import Effect
+from tcw.viewers.summary.differences.words import TONE_GLYPHS, effect_words
 
 INDENT = 3
 _LEADS = {

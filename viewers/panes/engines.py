@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
-from compiler.trace.records import Kernel
-from viewers.kit.cells import cut, pad, pad_left
-from viewers.kit.spans import Line, Role, text
-from viewers.panes import kernel as kernel_pane
-from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
-from viewers.panes.targets import ToLineup
-from viewers.panes.view import Derived, View
-from viewers.plain import plain
-from viewers.summary.engines import Comparison, LineUp
-from viewers.tables.engines import stages_lines, verdict_line
-from viewers.words import bytes_text, milliseconds_text, number, numbers_text, seconds_text
+from tcw.compiler.trace.records import Kernel
+from tcw.viewers.kit.cells import cut, pad, pad_left
+from tcw.viewers.kit.spans import Line, Role, text
+from tcw.viewers.panes import kernel as kernel_pane
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_rows
+from tcw.viewers.panes.targets import ToLineup
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.engines import Comparison, LineUp
+from tcw.viewers.tables.engines import stages_lines, verdict_line
+from tcw.viewers.words import bytes_text, milliseconds_text, number, numbers_text, seconds_text
 
 FIGURE = 12
 """Cells of a figure."""

@@ -7,17 +7,17 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
-from compiler.trace.records import MemoryPlan
-from viewers.kit.cells import pad, pad_left, wrap
-from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Line, Role, Span, text
-from viewers.panes import fusion, kernels, memory
-from viewers.panes.rows import BLANK, Content, Row, text_rows
-from viewers.panes.targets import ToFinding, ToStage
-from viewers.panes.view import View
-from viewers.summary.findings import Finding
-from viewers.tables.findings import finding_lines, role_of
-from viewers.words import plural
+from tcw.compiler.trace.records import MemoryPlan
+from tcw.viewers.kit.cells import pad, pad_left, wrap
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.spans import Line, Role, Span, text
+from tcw.viewers.panes import fusion, kernels, memory
+from tcw.viewers.panes.rows import BLANK, Content, Row, text_rows
+from tcw.viewers.panes.targets import ToFinding, ToStage
+from tcw.viewers.panes.view import View
+from tcw.viewers.summary.findings import Finding
+from tcw.viewers.tables.findings import finding_lines, role_of
+from tcw.viewers.words import plural
 
 COST = 8
 """Minimum number of cells of a cost."""

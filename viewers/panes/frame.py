@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from viewers.kit.cells import cut, pad
-from viewers.kit.spans import Span, text
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.stepping import kind_words, none_recorded, state_of, value_row
-from viewers.panes.view import View
-from viewers.summary.steps import StepState
+from tcw.viewers.kit.cells import cut, pad
+from tcw.viewers.kit.spans import Span, text
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.stepping import kind_words, none_recorded, state_of, value_row
+from tcw.viewers.panes.view import View
+from tcw.viewers.summary.steps import StepState
 
 KIND = 16
 

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from compiler.control.decisions import FUSE
-from compiler.decision import MOST_BETWEEN
-from compiler.trace import refs
-from compiler.trace.matching import base_graph
-from compiler.trace.records import Decided, Run, SchedulerNode
-from compiler.trace.refs import Ref
-from viewers.kit.cells import cut, pad, pad_left
-from viewers.kit.spans import Line, Role, Span, text, width_of
-from viewers.panes.names import operations_text
-from viewers.panes.nests import computes, place_of
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.targets import Fold, ToPair
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.fusion import PairResult, pair_asked, rule_words, saved_bytes, with_asked
-from viewers.words import bytes_text, number, plural
+from tcw.compiler.control.decisions import FUSE
+from tcw.compiler.decision import MOST_BETWEEN
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Decided, Run, SchedulerNode
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.kit.cells import cut, pad, pad_left
+from tcw.viewers.kit.spans import Line, Role, Span, text, width_of
+from tcw.viewers.panes.names import operations_text
+from tcw.viewers.panes.nests import computes, place_of
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.targets import Fold, ToPair
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.fusion import PairResult, pair_asked, rule_words, saved_bytes, with_asked
+from tcw.viewers.words import bytes_text, number, plural
 
 WITH_NODES = 70
 """From this width on the scheduler nodes of a pair are named."""

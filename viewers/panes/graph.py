@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from compiler.trace import refs
-from compiler.trace.records import Graph, Node
-from viewers.kit.cells import cut, pad
-from viewers.kit.spans import Line, Span, text
-from viewers.labels import is_view, short_target
-from viewers.panes.names import line_text
-from viewers.panes.profile_source import node_times
-from viewers.panes.rows import Content, Row, Rows, empty
-from viewers.panes.targets import Fold
-from viewers.panes.view import View, variant_of
-from viewers.words import plural, seconds_text, shape_text, tensor_text
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Graph, Node
+from tcw.viewers.kit.cells import cut, pad
+from tcw.viewers.kit.spans import Line, Span, text
+from tcw.viewers.labels import is_view, short_target
+from tcw.viewers.panes.names import line_text
+from tcw.viewers.panes.profile_source import node_times
+from tcw.viewers.panes.rows import Content, Row, Rows, empty
+from tcw.viewers.panes.targets import Fold
+from tcw.viewers.panes.view import View, variant_of
+from tcw.viewers.words import plural, seconds_text, shape_text, tensor_text
 
 BY_MODULE = 120
 """From this many operations on, a graph opens as a list of its modules."""

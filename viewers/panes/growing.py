@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from compiler.trace import refs
-from compiler.trace.records import Node, Step
-from viewers.kit.cells import cut, keep_end, pad
-from viewers.kit.spans import Line, Role, text
-from viewers.panes.names import line_text
-from viewers.panes.rows import Content, Row, Rows, empty
-from viewers.panes.stepping import none_recorded, state_of
-from viewers.panes.view import View
-from viewers.summary.steps import StepState
-from viewers.words import listed, plural, tensor_text
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Node, Step
+from tcw.viewers.kit.cells import cut, keep_end, pad
+from tcw.viewers.kit.spans import Line, Role, text
+from tcw.viewers.panes.names import line_text
+from tcw.viewers.panes.rows import Content, Row, Rows, empty
+from tcw.viewers.panes.stepping import none_recorded, state_of
+from tcw.viewers.panes.view import View
+from tcw.viewers.summary.steps import StepState
+from tcw.viewers.words import listed, plural, tensor_text
 
 MOST = 200
 """Guards that are listed, the last ones first."""

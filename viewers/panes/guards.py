@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compiler.trace import refs
-from compiler.trace.records import Guard, Guards
-from viewers.kit.lines import TextLine
-from viewers.kit.spans import Line
-from viewers.panes import growing
-from viewers.panes.rows import Content, Row, empty, text_rows
-from viewers.panes.stepping import state_of
-from viewers.panes.targets import Fold
-from viewers.panes.view import View
-from viewers.summary.guards import guard_groups
-from viewers.tables.guards import (
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Guard, Guards
+from tcw.viewers.kit.lines import TextLine
+from tcw.viewers.kit.spans import Line
+from tcw.viewers.panes import growing
+from tcw.viewers.panes.rows import Content, Row, empty, text_rows
+from tcw.viewers.panes.stepping import state_of
+from tcw.viewers.panes.targets import Fold
+from tcw.viewers.panes.view import View
+from tcw.viewers.summary.guards import guard_groups
+from tcw.viewers.tables.guards import (
     check_words,
     condition_rows,
     guards_lines,
     kinds_lines,
     single_rows,
 )
-from viewers.words import number
+from tcw.viewers.words import number
 
 MARK = 3
 """Cells before a row: whether it can be opened."""

@@ -6,18 +6,18 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from compiler.trace import refs
-from compiler.trace.records import Kernel, KernelLine
-from viewers.kit.highlight import Language, highlight
-from viewers.kit.spans import Line, Span, text, width_of
-from viewers.labels import CALLED, binary_words
-from viewers.panes import profile_source
-from viewers.panes.assembly import code_lines
-from viewers.panes.names import line_text
-from viewers.panes.profile_source import kernel_words
-from viewers.panes.rows import BLANK, Content, Row, Rows, empty
-from viewers.panes.view import LANGUAGES, View
-from viewers.words import plural
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Kernel, KernelLine
+from tcw.viewers.kit.highlight import Language, highlight
+from tcw.viewers.kit.spans import Line, Span, text, width_of
+from tcw.viewers.labels import CALLED, binary_words
+from tcw.viewers.panes import profile_source
+from tcw.viewers.panes.assembly import code_lines
+from tcw.viewers.panes.names import line_text
+from tcw.viewers.panes.profile_source import kernel_words
+from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty
+from tcw.viewers.panes.view import LANGUAGES, View
+from tcw.viewers.words import plural
 
 _SHORTER = (
     (re.compile(r"static_cast<int64_t>\((-?\d+)L?\)"), r"\1"),

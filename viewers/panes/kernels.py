@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace import refs
-from compiler.trace.records import Kernel
-from viewers.kit.spans import Line
-from viewers.labels import calls_text
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.targets import ToKernel
-from viewers.panes.view import View
-from viewers.summary.kernels import KernelRow
-from viewers.tables.kernels import kernels_lines
-from viewers.words import plural
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Kernel
+from tcw.viewers.kit.spans import Line
+from tcw.viewers.labels import calls_text
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.targets import ToKernel
+from tcw.viewers.panes.view import View
+from tcw.viewers.summary.kernels import KernelRow
+from tcw.viewers.tables.kernels import kernels_lines
+from tcw.viewers.words import plural
 
 WIDE = 56
 """From this width on the title has room for whole words."""

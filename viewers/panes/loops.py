@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from compiler.trace import refs
-from compiler.trace.records import LoopLine
-from viewers.words import indent
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import LoopLine
+from tcw.viewers.words import indent
 
 _BINARY = {
     "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**",

@@ -10,18 +10,18 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from compiler.trace.matching import base_graph
-from compiler.trace.records import Buffer, Decided, MemoryPlan
-from viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
-from viewers.kit.spans import Line, Role, Span, text
-from viewers.labels import short_label
-from viewers.panes.rows import BLANK, Content, Row, Rows, empty
-from viewers.panes.targets import Fold, ToBuffer
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.lifetimes import MemoryPlace, alive, places, reuse_decisions
-from viewers.summary.memory import peak_words, reuse_of, reuse_words
-from viewers.words import bytes_text, number, plural
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Buffer, Decided, MemoryPlan
+from tcw.viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
+from tcw.viewers.kit.spans import Line, Role, Span, text
+from tcw.viewers.labels import short_label
+from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty
+from tcw.viewers.panes.targets import Fold, ToBuffer
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.lifetimes import MemoryPlace, alive, places, reuse_decisions
+from tcw.viewers.summary.memory import peak_words, reuse_of, reuse_words
+from tcw.viewers.words import bytes_text, number, plural
 
 ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}
 LEVELS = " ▁▂▃▄▅▆▇█"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from compiler.trace.records import Location
-from viewers.kit.cells import pad_left
-from viewers.plain import plain
-from viewers.words import numbers_text
+from tcw.compiler.trace.records import Location
+from tcw.viewers.kit.cells import pad_left
+from tcw.viewers.plain import plain
+from tcw.viewers.words import numbers_text
 
 
 def line_text(location: Location | None, inferred: bool = False) -> str:

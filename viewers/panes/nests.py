@@ -7,17 +7,17 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compiler.trace import refs
-from compiler.trace.matching import base_graph
-from compiler.trace.records import LoopLine, Node, SchedulerNode
-from viewers.kit.highlight import highlight
-from viewers.kit.spans import Line, Span, text
-from viewers.labels import is_view, short_target
-from viewers.panes.loops import textbook_nest
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.view import View
-from viewers.plain import plain, plain_lines
-from viewers.words import domain_text, indent, plural
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import LoopLine, Node, SchedulerNode
+from tcw.viewers.kit.highlight import highlight
+from tcw.viewers.kit.spans import Line, Span, text
+from tcw.viewers.labels import is_view, short_target
+from tcw.viewers.panes.loops import textbook_nest
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain, plain_lines
+from tcw.viewers.words import domain_text, indent, plural
 
 _LOAD = re.compile(r"\b([A-Za-z_]\w*)(\[[^\[\]]*\])")
 

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 
-from compiler.trace.records import MemoryPlan, Node, WhatIf
-from viewers.collected import whole_sum
-from viewers.drawing.blocks import diagram
-from viewers.drawing.diagram import Block, Diagram
-from viewers.drawing.inputs import input_name
-from viewers.kit.cells import cut, pad, wrap
-from viewers.kit.colours import fill_of
-from viewers.kit.spans import Line, text
-from viewers.labels import CALLED, is_view, short_target
-from viewers.panes.names import operations_text
-from viewers.panes.profile_source import kernel_seconds
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.targets import ToView
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.fusion import rule_words
-from viewers.words import (
+from tcw.compiler.trace.records import MemoryPlan, Node, WhatIf
+from tcw.viewers.collected import whole_sum
+from tcw.viewers.drawing.blocks import diagram
+from tcw.viewers.drawing.diagram import Block, Diagram
+from tcw.viewers.drawing.inputs import input_name
+from tcw.viewers.kit.cells import cut, pad, wrap
+from tcw.viewers.kit.colours import fill_of
+from tcw.viewers.kit.spans import Line, text
+from tcw.viewers.labels import CALLED, is_view, short_target
+from tcw.viewers.panes.names import operations_text
+from tcw.viewers.panes.profile_source import kernel_seconds
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.targets import ToView
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.fusion import rule_words
+from tcw.viewers.words import (
     NOT_MEASURED,
     bytes_text,
     numbers_text,

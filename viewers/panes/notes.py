@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.trace import refs
-from compiler.trace.records import Note
-from viewers.kit.cells import cut, wrap
-from viewers.kit.spans import Span, text, width_of
-from viewers.panes.rows import BLANK, Content, Row, Rows, empty
-from viewers.panes.targets import ToNote, ToPair, ToThing, ToView
-from viewers.panes.view import View
-from viewers.plain import plain, plain_lines
-from viewers.teaching.notes import DECISION, notes_of, on_decision
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Note
+from tcw.viewers.kit.cells import cut, wrap
+from tcw.viewers.kit.spans import Span, text, width_of
+from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty
+from tcw.viewers.panes.targets import ToNote, ToPair, ToThing, ToView
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain, plain_lines
+from tcw.viewers.teaching.notes import DECISION, notes_of, on_decision
 
 NAME = "notes"
 """Of the pane that lists them all."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Output, OutputCapped
-from viewers.kit.spans import text
-from viewers.panes.rows import Content, Row, Rows, empty
-from viewers.panes.view import View
-from viewers.words import bytes_text, plural
+from tcw.compiler.trace.records import Output, OutputCapped
+from tcw.viewers.kit.spans import text
+from tcw.viewers.panes.rows import Content, Row, Rows, empty
+from tcw.viewers.panes.view import View
+from tcw.viewers.words import bytes_text, plural
 
 
 def content(view: View, width: int) -> Content:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import End, Waiting
-from viewers.kit.cells import keep_end, pad
-from viewers.kit.spans import Role, text
-from viewers.panes.rows import Content, Row, empty
-from viewers.panes.targets import ToOverride
-from viewers.panes.view import View
-from viewers.words import plural
+from tcw.compiler.trace.records import End, Waiting
+from tcw.viewers.kit.cells import keep_end, pad
+from tcw.viewers.kit.spans import Role, text
+from tcw.viewers.panes.rows import Content, Row, empty
+from tcw.viewers.panes.targets import ToOverride
+from tcw.viewers.panes.view import View
+from tcw.viewers.words import plural
 
 
 def content(view: View, width: int) -> Content:

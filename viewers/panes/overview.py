@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from viewers.kit.bars import cells_of
-from viewers.kit.cells import cut, pad, wrap
-from viewers.kit.colours import TONES
-from viewers.kit.spans import Line, Span, text, width_of
-from viewers.losses import losses_sentences
-from viewers.panes.rows import BLANK, Content, Row
-from viewers.panes.targets import ToBreak, ToCompile, ToView
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary import Summary
-from viewers.summary.calls import Cut, ModelCall, Piece
-from viewers.summary.doing import doing
-from viewers.summary.findings import crossing_text
-from viewers.summary.numerics import numerics_words
-from viewers.summary.printed import last_words
-from viewers.summary.verdict import VerdictDetail
-from viewers.tables.engines import verdict_line
-from viewers.tables.findings import glyph_of
-from viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
+from tcw.viewers.kit.bars import cells_of
+from tcw.viewers.kit.cells import cut, pad, wrap
+from tcw.viewers.kit.colours import TONES
+from tcw.viewers.kit.spans import Line, Span, text, width_of
+from tcw.viewers.losses import losses_sentences
+from tcw.viewers.panes.rows import BLANK, Content, Row
+from tcw.viewers.panes.targets import ToBreak, ToCompile, ToView
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary import Summary
+from tcw.viewers.summary.calls import Cut, ModelCall, Piece
+from tcw.viewers.summary.doing import doing
+from tcw.viewers.summary.findings import crossing_text
+from tcw.viewers.summary.numerics import numerics_words
+from tcw.viewers.summary.printed import last_words
+from tcw.viewers.summary.verdict import VerdictDetail
+from tcw.viewers.tables.engines import verdict_line
+from tcw.viewers.tables.findings import glyph_of
+from tcw.viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
 BAR = 18
 LABEL = 28

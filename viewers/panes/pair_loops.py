@@ -6,8 +6,8 @@ import re
 from dataclasses import replace
 from itertools import groupby
 
-from compiler.trace import refs
-from compiler.trace.records import (
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import (
     FusionGroup,
     FusionGroups,
     Kernel,
@@ -16,15 +16,15 @@ from compiler.trace.records import (
     SchedulerNode,
     Shown,
 )
-from viewers.kit.spans import Line, Span, text
-from viewers.panes.fusion import chosen_pair, decisions, label_of, nodes_of, waiting_decision
-from viewers.panes.loops import textbook_lines
-from viewers.panes.names import operations_text
-from viewers.panes.nests import line_of, marked, named_loads, nests, traffic, with_names
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.view import View
-from viewers.plain import plain_lines
-from viewers.words import indent, plural
+from tcw.viewers.kit.spans import Line, Span, text
+from tcw.viewers.panes.fusion import chosen_pair, decisions, label_of, nodes_of, waiting_decision
+from tcw.viewers.panes.loops import textbook_lines
+from tcw.viewers.panes.names import operations_text
+from tcw.viewers.panes.nests import line_of, marked, named_loads, nests, traffic, with_names
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain_lines
+from tcw.viewers.words import indent, plural
 
 _TARGET = re.compile(r"^\s*(\w+)")
 

@@ -8,21 +8,21 @@ from functools import lru_cache
 
 from rich.cells import cell_len
 
-from compiler.trace import refs
-from compiler.trace.provenance import Quality
-from compiler.trace.refs import Ref
-from viewers.drawing.blocks import KEPT, SCALES, diagram
-from viewers.drawing.diagram import Block, Diagram
-from viewers.drawing.layout import DrawnBlocks, lay_out
-from viewers.kit.cells import cut, pad
-from viewers.kit.spans import Line, text
-from viewers.panes import graph
-from viewers.panes.profile_source import kernel_seconds
-from viewers.panes.rows import Content, Row, Rows
-from viewers.panes.targets import Fold, ToBlock, ToThing
-from viewers.panes.view import View, variant_of
-from viewers.plain import plain
-from viewers.words import seconds_text
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.provenance import Quality
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.drawing.blocks import KEPT, SCALES, diagram
+from tcw.viewers.drawing.diagram import Block, Diagram
+from tcw.viewers.drawing.layout import DrawnBlocks, lay_out
+from tcw.viewers.kit.cells import cut, pad
+from tcw.viewers.kit.spans import Line, text
+from tcw.viewers.panes import graph
+from tcw.viewers.panes.profile_source import kernel_seconds
+from tcw.viewers.panes.rows import Content, Row, Rows
+from tcw.viewers.panes.targets import Fold, ToBlock, ToThing
+from tcw.viewers.panes.view import View, variant_of
+from tcw.viewers.plain import plain
+from tcw.viewers.words import seconds_text
 
 WIDEST = 44
 """Width of a block in cells; longer words are cut."""

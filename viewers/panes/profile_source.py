@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.trace import refs
-from compiler.trace.records import Kernel, KernelNests
-from viewers.kit.cells import pad_left
-from viewers.kit.figures import MICROSECONDS, MILLISECONDS, TimeUnit
-from viewers.kit.spans import Role, Span
-from viewers.panes import profiled
-from viewers.panes.view import ShownTimes, View
-from viewers.summary.profile import Profile
-from viewers.summary.profile.attribution import Cost
-from viewers.summary.profile.work import work_of
-from viewers.words import percent, seconds_text
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Kernel, KernelNests
+from tcw.viewers.kit.cells import pad_left
+from tcw.viewers.kit.figures import MICROSECONDS, MILLISECONDS, TimeUnit
+from tcw.viewers.kit.spans import Role, Span
+from tcw.viewers.panes import profiled
+from tcw.viewers.panes.view import ShownTimes, View
+from tcw.viewers.summary.profile import Profile
+from tcw.viewers.summary.profile.attribution import Cost
+from tcw.viewers.summary.profile.work import work_of
+from tcw.viewers.words import percent, seconds_text
 
 WIDTH = 8
 """Cells of the column, a blank at its end."""

@@ -7,17 +7,17 @@ from functools import cached_property
 
 from msgspec import structs
 
-from compiler.trace import refs
-from compiler.trace.records import CallProfile, Settings
-from compiler.trace.refs import Ref
-from viewers.command_line import command_line
-from viewers.kit.spans import Role
-from viewers.panes.view import Derived, View
-from viewers.plain import plain
-from viewers.summary.profile import Profile
-from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.profile.rows import RegionRow, Sort
-from viewers.summary.profile.waterfall import Sums, Waterfall, waterfall_of
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import CallProfile, Settings
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.command_line import command_line
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.profile import Profile
+from tcw.viewers.summary.profile.causes.cause import Cause
+from tcw.viewers.summary.profile.rows import RegionRow, Sort
+from tcw.viewers.summary.profile.waterfall import Sums, Waterfall, waterfall_of
 
 PHASES = ("forward", "backward", "step")
 KINDS = {"kernel": "generated", "aten": "library call", "eager": "between graphs"}

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace import refs
-from viewers.kit.cells import cut, pad
-from viewers.kit.lines import TextLine, fitted, line
-from viewers.kit.spans import Line, text
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.targets import ToProcess
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.place import Place
-from viewers.text.processes import Process, Several, counts_of, who
-from viewers.text.ranks import divergence_lines, times_lines
+from tcw.compiler.trace import refs
+from tcw.viewers.kit.cells import cut, pad
+from tcw.viewers.kit.lines import TextLine, fitted, line
+from tcw.viewers.kit.spans import Line, text
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.targets import ToProcess
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.place import Place
+from tcw.viewers.text.processes import Process, Several, counts_of, who
+from tcw.viewers.text.ranks import divergence_lines, times_lines
 
 NAMES = 40
 """Maximum number of cells of the names of a group."""

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
-from viewers.kit.cells import cut, keep_end, pad, wrap
-from viewers.kit.spans import Line, Role, text, width_of
-from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
-from viewers.panes.targets import ToCause, ToCompile, ToFrame, ToThing
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.findings import values_text
-from viewers.summary.recompiles import RecompileCause
-from viewers.tables.findings import advice_lines
-from viewers.tables.places import place_lines
-from viewers.words import plural, seconds_text
+from tcw.viewers.kit.cells import cut, keep_end, pad, wrap
+from tcw.viewers.kit.spans import Line, Role, text, width_of
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_rows
+from tcw.viewers.panes.targets import ToCause, ToCompile, ToFrame, ToThing
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.findings import values_text
+from tcw.viewers.summary.recompiles import RecompileCause
+from tcw.viewers.tables.findings import advice_lines
+from tcw.viewers.tables.places import place_lines
+from tcw.viewers.words import plural, seconds_text
 
 LABEL = 10
 

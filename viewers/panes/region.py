@@ -8,27 +8,27 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
-from compiler.trace import refs
-from compiler.trace.precision import worst_output
-from compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
-from viewers.collected import grouped
-from viewers.kit.cells import cut
-from viewers.kit.figures import TimeUnit, unit_of
-from viewers.kit.lines import TextLine
-from viewers.kit.spans import Line, Role, text
-from viewers.kit.table import Cell, table
-from viewers.labels import operation_label, short_target
-from viewers.panes import profiled
-from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
-from viewers.panes.targets import ToKernel
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.profile import Profile
-from viewers.summary.profile.rows import RegionRow
-from viewers.summary.profile.work import SideWork, work_of
-from viewers.tables.machine import WORK_ALIGN, WORK_DROP, work_cells, work_heads
-from viewers.tables.precision import MARKS
-from viewers.words import error_text, plural
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.precision import worst_output
+from tcw.compiler.trace.records import CompiledStep, EagerOperation, KernelPrecision
+from tcw.viewers.collected import grouped
+from tcw.viewers.kit.cells import cut
+from tcw.viewers.kit.figures import TimeUnit, unit_of
+from tcw.viewers.kit.lines import TextLine
+from tcw.viewers.kit.spans import Line, Role, text
+from tcw.viewers.kit.table import Cell, table
+from tcw.viewers.labels import operation_label, short_target
+from tcw.viewers.panes import profiled
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_rows
+from tcw.viewers.panes.targets import ToKernel
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.profile import Profile
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.profile.work import SideWork, work_of
+from tcw.viewers.tables.machine import WORK_ALIGN, WORK_DROP, work_cells, work_heads
+from tcw.viewers.tables.precision import MARKS
+from tcw.viewers.words import error_text, plural
 
 
 def eager(view: View, width: int) -> Content:

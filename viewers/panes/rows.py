@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Literal, overload
 
-from compiler.trace.refs import Ref
-from viewers.kit.cells import wrap
-from viewers.kit.lines import TextLine, fitted
-from viewers.kit.spans import Line, Role
-from viewers.panes.targets import OpenTarget, RowTarget, ToDecision, ToOverride, ToPair
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.kit.cells import wrap
+from tcw.viewers.kit.lines import TextLine, fitted
+from tcw.viewers.kit.spans import Line, Role
+from tcw.viewers.panes.targets import OpenTarget, RowTarget, ToDecision, ToOverride, ToPair
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from viewers.kit.cells import cut, pad, wrap
-from viewers.kit.spans import Line, Role, Span, text
-from viewers.panes.fusion import between_rows, between_words, label_of, nodes_of
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.targets import ToPair, ToView
-from viewers.panes.view import View
-from viewers.summary.fusion import rule_words
-from viewers.teaching.predict import Guess, Question, Quiz, hint, lessons, summary
+from tcw.viewers.kit.cells import cut, pad, wrap
+from tcw.viewers.kit.spans import Line, Role, Span, text
+from tcw.viewers.panes.fusion import between_rows, between_words, label_of, nodes_of
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.targets import ToPair, ToView
+from tcw.viewers.panes.view import View
+from tcw.viewers.summary.fusion import rule_words
+from tcw.viewers.teaching.predict import Guess, Question, Quiz, hint, lessons, summary
 
 WORDS = {"fuse": "fused", "apart": "kept apart", "": "skipped"}
 SIGNS: dict[bool | None, tuple[str, Role]] = {

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from compiler.trace.records import Settings
-from viewers.kit.cells import pad
-from viewers.kit.spans import text
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.targets import ToInputs, ToSetting
-from viewers.panes.view import View
+from tcw.compiler.trace.records import Settings
+from tcw.viewers.kit.cells import pad
+from tcw.viewers.kit.spans import text
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.targets import ToInputs, ToSetting
+from tcw.viewers.panes.view import View
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.control.decisions import FUSE, SAVE, split_id
-from compiler.trace.records import CacheLookup, GraphBreak, Recompile, Waiting, WhatIf
-from viewers.panes.view import View
+from tcw.compiler.control.decisions import FUSE, SAVE, split_id
+from tcw.compiler.trace.records import CacheLookup, GraphBreak, Recompile, Waiting, WhatIf
+from tcw.viewers.panes.view import View
 
 
 def arrangement_for(view: View, waiting: Waiting) -> str:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from compiler.trace import refs
-from compiler.trace.records import Location
-from viewers.kit.cells import keep_end
-from viewers.kit.highlight import highlight, without_indent
-from viewers.kit.spans import Line, Role, Span, text, width_of, with_role
-from viewers.panes import breaks, profile_source
-from viewers.panes.rows import Content, Row, Rows, empty
-from viewers.panes.stepping import attempt_words, state_of
-from viewers.panes.view import View
-from viewers.plain import plain, plain_column
-from viewers.summary.breaks import BreakSite
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Location
+from tcw.viewers.kit.cells import keep_end
+from tcw.viewers.kit.highlight import highlight, without_indent
+from tcw.viewers.kit.spans import Line, Role, Span, text, width_of, with_role
+from tcw.viewers.panes import breaks, profile_source
+from tcw.viewers.panes.rows import Content, Row, Rows, empty
+from tcw.viewers.panes.stepping import attempt_words, state_of
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain, plain_column
+from tcw.viewers.summary.breaks import BreakSite
 
 Badge = tuple[str, Role]
 _MODULE = re.compile(r"class\s+\w+\(.*\bModule\b")

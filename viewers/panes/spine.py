@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from itertools import islice
 
-from compiler.trace.records import MemoryPlan, Partition
-from viewers.kit.cells import pad
-from viewers.kit.spans import Line, Span, text
-from viewers.panes import profiled
-from viewers.panes.rows import Content, Row
-from viewers.panes.targets import ToCompile, ToStage
-from viewers.panes.view import LANGUAGES, View
-from viewers.summary.calls import ModelCall, Piece
-from viewers.words import bytes_text, number, plural, seconds_text
+from tcw.compiler.trace.records import MemoryPlan, Partition
+from tcw.viewers.kit.cells import pad
+from tcw.viewers.kit.spans import Line, Span, text
+from tcw.viewers.panes import profiled
+from tcw.viewers.panes.rows import Content, Row
+from tcw.viewers.panes.targets import ToCompile, ToStage
+from tcw.viewers.panes.view import LANGUAGES, View
+from tcw.viewers.summary.calls import ModelCall, Piece
+from tcw.viewers.words import bytes_text, number, plural, seconds_text
 
 WIDE = 24
 """Stages and times are shown from this width on."""

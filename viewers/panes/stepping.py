@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from compiler.trace import refs
-from compiler.trace.records import FrameEnd, GraphBreak, StackValue, Step
-from viewers.kit.spans import Line, Span, text
-from viewers.panes.rows import Row, empty
-from viewers.panes.view import View
-from viewers.summary.steps import StepBook, StepState, book_of
-from viewers.words import tensor_text
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import FrameEnd, GraphBreak, StackValue, Step
+from tcw.viewers.kit.spans import Line, Span, text
+from tcw.viewers.panes.rows import Row, empty
+from tcw.viewers.panes.view import View
+from tcw.viewers.summary.steps import StepBook, StepState, book_of
+from tcw.viewers.words import tensor_text
 
 KINDS = {
     "Null": "null",

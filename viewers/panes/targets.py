@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.trace.refs import Ref
+from tcw.compiler.trace.refs import Ref
 
 
 class RowTarget:

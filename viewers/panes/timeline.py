@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from itertools import groupby
 
-from compiler.trace import refs
-from compiler.trace.records import (
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import (
     Failure,
     FrameStart,
     Graph,
@@ -18,13 +18,13 @@ from compiler.trace.records import (
     Recompile,
     Record,
 )
-from viewers.kit.spans import Line, Role, Span, text, width_of
-from viewers.losses import losses_short
-from viewers.panes import autograd, breaks, fusion, guards, memory, recompiles
-from viewers.panes.view import View
-from viewers.summary.function_names import FunctionNames
-from viewers.timeline import CompileAttempt, Mark
-from viewers.words import number
+from tcw.viewers.kit.spans import Line, Role, Span, text, width_of
+from tcw.viewers.losses import losses_short
+from tcw.viewers.panes import autograd, breaks, fusion, guards, memory, recompiles
+from tcw.viewers.panes.view import View
+from tcw.viewers.summary.function_names import FunctionNames
+from tcw.viewers.timeline import CompileAttempt, Mark
+from tcw.viewers.words import number
 
 MARKS: dict[Mark, tuple[str, Role]] = {
     "break": ("✗", "bad"),

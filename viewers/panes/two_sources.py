@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from compiler.trace import refs
-from viewers.kit.spans import Span
-from viewers.panes import source
-from viewers.panes.effects import looked_at
-from viewers.panes.rows import Content, Row, Rows, empty
-from viewers.panes.view import View
-from viewers.panes.what_if import difference_of, nothing
-from viewers.summary.differences.alignment import Alignment
+from tcw.compiler.trace import refs
+from tcw.viewers.kit.spans import Span
+from tcw.viewers.panes import source
+from tcw.viewers.panes.effects import looked_at
+from tcw.viewers.panes.rows import Content, Row, Rows, empty
+from tcw.viewers.panes.view import View
+from tcw.viewers.panes.what_if import difference_of, nothing
+from tcw.viewers.summary.differences.alignment import Alignment
 
 _SIGNS: dict[str, Span] = {"removed": ("−", "bad"), "added": ("+", "good")}
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
-from compiler.control.commands import Breakpoint
-from compiler.trace import refs
-from compiler.trace.matching import is_predicted
-from compiler.trace.provenance import Provenance, Quality
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Breakpoint
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.matching import is_predicted
+from tcw.compiler.trace.provenance import Provenance, Quality
+from tcw.compiler.trace.records import (
     Decided,
     Graph,
     Kernel,
@@ -24,25 +24,25 @@ from compiler.trace.records import (
     Waiting,
     WhatIf,
 )
-from compiler.trace.refs import Ref
-from viewers.collected import grouped
-from viewers.kernel_names import KernelNames
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary import Summary, summarise
-from viewers.summary.calls import Piece
-from viewers.summary.differences import Difference, difference
-from viewers.summary.engines import Comparison, compare
-from viewers.summary.function_names import FunctionNames
-from viewers.summary.fusion import PairResult
-from viewers.summary.profile import Profile, profile_of
-from viewers.teaching.predict import Question, Quiz
-from viewers.timeline import Track
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.collected import grouped
+from tcw.viewers.kernel_names import KernelNames
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary, summarise
+from tcw.viewers.summary.calls import Piece
+from tcw.viewers.summary.differences import Difference, difference
+from tcw.viewers.summary.engines import Comparison, compare
+from tcw.viewers.summary.function_names import FunctionNames
+from tcw.viewers.summary.fusion import PairResult
+from tcw.viewers.summary.profile import Profile, profile_of
+from tcw.viewers.teaching.predict import Question, Quiz
+from tcw.viewers.timeline import Track
 
 if TYPE_CHECKING:
-    from viewers.kit.spans import Role
-    from viewers.panes.profiled import Table
-    from viewers.text.processes import Several
+    from tcw.viewers.kit.spans import Role
+    from tcw.viewers.panes.profiled import Table
+    from tcw.viewers.text.processes import Several
 
 KernelLanguage = Literal["cpp", "triton", "ttir", "ttgir", "llir", "ptx", "sass"]
 LANGUAGES: dict[KernelLanguage, str] = {

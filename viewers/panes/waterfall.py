@@ -6,20 +6,20 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from viewers.kit.cells import wrap
-from viewers.kit.figures import TimeUnit, rate_text, unit_of
-from viewers.kit.spans import Line, Role, Span, text, width_of
-from viewers.panes import profiled
-from viewers.panes.profiled import RegionGroup, Table, role_of
-from viewers.panes.rows import BLANK, Content, Row, Rows, empty
-from viewers.panes.targets import Fold, ToRegion, ToView
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.profile.doubts import doubts
-from viewers.summary.profile.rows import RegionRow
-from viewers.summary.profile.waterfall import Sums
-from viewers.summary.profile.work import SideWork
-from viewers.tables.region_lines import (
+from tcw.viewers.kit.cells import wrap
+from tcw.viewers.kit.figures import TimeUnit, rate_text, unit_of
+from tcw.viewers.kit.spans import Line, Role, Span, text, width_of
+from tcw.viewers.panes import profiled
+from tcw.viewers.panes.profiled import RegionGroup, Table, role_of
+from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty
+from tcw.viewers.panes.targets import Fold, ToRegion, ToView
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.profile.doubts import doubts
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.profile.waterfall import Sums
+from tcw.viewers.summary.profile.work import SideWork
+from tcw.viewers.tables.region_lines import (
     HEADS,
     LINE,
     REGION,
@@ -31,7 +31,7 @@ from viewers.tables.region_lines import (
     place_room,
     spans_of,
 )
-from viewers.words import bytes_text, percent, plural, ratio_text
+from tcw.viewers.words import bytes_text, percent, plural, ratio_text
 
 SAMPLE = 400
 """The number of first rows that set the widths of columns."""

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Progress, Timed, WhatIf
-from viewers.kit.bars import cells_of
-from viewers.kit.cells import cut, pad, wrap
-from viewers.kit.figures import TimeUnit
-from viewers.kit.spans import Line, Role, text, width_of
-from viewers.panes.rows import BLANK, Content, Row, empty
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.differences import Difference
-from viewers.summary.differences.measured import MeasuredDifference
-from viewers.words import plural
+from tcw.compiler.trace.records import Progress, Timed, WhatIf
+from tcw.viewers.kit.bars import cells_of
+from tcw.viewers.kit.cells import cut, pad, wrap
+from tcw.viewers.kit.figures import TimeUnit
+from tcw.viewers.kit.spans import Line, Role, text, width_of
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.differences import Difference
+from tcw.viewers.summary.differences.measured import MeasuredDifference
+from tcw.viewers.words import plural
 
 NAME = 8
 """Cells of a bar's name."""

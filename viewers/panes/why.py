@@ -7,21 +7,21 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
-from viewers.command_line import command_line
-from viewers.kit.cells import wrap
-from viewers.kit.lines import line
-from viewers.kit.spans import Line, Span
-from viewers.panes import profiled
-from viewers.panes.rows import BLANK, Content, Row, empty, text_rows
-from viewers.panes.targets import ToRegion, ToSuggestion
-from viewers.panes.view import View
-from viewers.plain import plain
-from viewers.summary.profile import Profile
-from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.profile.rows import RegionRow, same_calls_least
-from viewers.tables.findings import cause_lines, glyph_of
-from viewers.tables.trials import edits_lines, outcome
-from viewers.words import plural
+from tcw.viewers.command_line import command_line
+from tcw.viewers.kit.cells import wrap
+from tcw.viewers.kit.lines import line
+from tcw.viewers.kit.spans import Line, Span
+from tcw.viewers.panes import profiled
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_rows
+from tcw.viewers.panes.targets import ToRegion, ToSuggestion
+from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.profile import Profile
+from tcw.viewers.summary.profile.causes.cause import Cause
+from tcw.viewers.summary.profile.rows import RegionRow, same_calls_least
+from tcw.viewers.tables.findings import cause_lines, glyph_of
+from tcw.viewers.tables.trials import edits_lines, outcome
+from tcw.viewers.words import plural
 
 INDENT = 3
 MOST = 30

@@ -1,7 +1,7 @@
 """What a recording says, computed once for the text, the JSON and the terminal workbench.
 
 Pure functions of a `Recording`, one file per topic. Texts in a summary may contain the user's own
-words: whoever shows them escapes them (`viewers.plain`).
+words: whoever shows them escapes them (`tcw.viewers.plain`).
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from compiler.trace.compile_names import RESET
-from compiler.trace.records import (
+from tcw.compiler.trace.compile_names import RESET
+from tcw.compiler.trace.records import (
     End,
     Environment,
     Failure,
@@ -21,23 +21,23 @@ from compiler.trace.records import (
     Speed,
     Warned,
 )
-from compiler.trace.records.session import FactKind
-from viewers.collected import known_sum
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary.arguments import gpu_of
-from viewers.summary.breaks import BreakSite, break_sites
-from viewers.summary.caches import CacheUse, cache_uses
-from viewers.summary.calls import ModelCall, calls_of, first_cut_call
-from viewers.summary.cudagraphs import CudagraphUse, cudagraph_uses
-from viewers.summary.doing import doing
-from viewers.summary.findings import Finding, findings_of
-from viewers.summary.fusion import FusionSummary, fusion_summary
-from viewers.summary.kernels import KernelSummary, kernel_summary
-from viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
-from viewers.summary.recompiles import RecompileCause, recompile_causes
-from viewers.summary.verdict import Verdict, verdict_of
-from viewers.words import plural
+from tcw.compiler.trace.records.session import FactKind
+from tcw.viewers.collected import known_sum
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.arguments import gpu_of
+from tcw.viewers.summary.breaks import BreakSite, break_sites
+from tcw.viewers.summary.caches import CacheUse, cache_uses
+from tcw.viewers.summary.calls import ModelCall, calls_of, first_cut_call
+from tcw.viewers.summary.cudagraphs import CudagraphUse, cudagraph_uses
+from tcw.viewers.summary.doing import doing
+from tcw.viewers.summary.findings import Finding, findings_of
+from tcw.viewers.summary.fusion import FusionSummary, fusion_summary
+from tcw.viewers.summary.kernels import KernelSummary, kernel_summary
+from tcw.viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
+from tcw.viewers.summary.recompiles import RecompileCause, recompile_causes
+from tcw.viewers.summary.verdict import Verdict, verdict_of
+from tcw.viewers.words import plural
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import CallStart, Graph
-from viewers.recording import Recording
-from viewers.words import shape_text, tensor_text
+from tcw.compiler.trace.records import CallStart, Graph
+from tcw.viewers.recording import Recording
+from tcw.viewers.words import shape_text, tensor_text
 
 
 def gpu_of(recording: Recording) -> str:

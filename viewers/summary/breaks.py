@@ -7,10 +7,10 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 
-from compiler.trace.records import Advice, FrameStart, Graph, GraphBreak, Location
-from viewers.collected import grouped
-from viewers.recording import Recording
-from viewers.summary.place import Place, place_of
+from tcw.compiler.trace.records import Advice, FrameStart, Graph, GraphBreak, Location
+from tcw.viewers.collected import grouped
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.place import Place, place_of
 
 HOST_WAITS = ("data-dependent", "data dependent", "tensor.item(", "tensor.numpy(")
 """Types of break at which Python needs a tensor's data, so the host waits for the device."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from viewers.summary.facts import Fact, FactUnit, Value
-from viewers.words import bytes_text, error_text, seconds_text
+from tcw.viewers.summary.facts import Fact, FactUnit, Value
+from tcw.viewers.words import bytes_text, error_text, seconds_text
 
 FactStanding = Literal["worse", "different", "better"]
 Key = tuple[str, str]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.records import CacheLookup
-from viewers.collected import grouped, known_sum
-from viewers.recording import Recording
+from tcw.compiler.trace.records import CacheLookup
+from tcw.viewers.collected import grouped, known_sum
+from tcw.viewers.recording import Recording
 
 _ORDER = (
     "aot autograd",

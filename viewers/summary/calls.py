@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     CallEnd,
     CallStart,
     FrameEnd,
@@ -14,13 +14,13 @@ from compiler.trace.records import (
     GraphBreak,
     Guards,
 )
-from viewers.collected import grouped
-from viewers.recording import Recording
-from viewers.summary.arguments import arguments_of, short_arguments_of
-from viewers.summary.breaks import Crossings, break_title, crossings_of, host_waits
-from viewers.summary.compile_seconds import compile_seconds
-from viewers.summary.function_names import FunctionNames
-from viewers.summary.place import Place, place_of
+from tcw.viewers.collected import grouped
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.arguments import arguments_of, short_arguments_of
+from tcw.viewers.summary.breaks import Crossings, break_title, crossings_of, host_waits
+from tcw.viewers.summary.compile_seconds import compile_seconds
+from tcw.viewers.summary.function_names import FunctionNames
+from tcw.viewers.summary.place import Place, place_of
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from compiler.trace.records import FrameEnd, Phase
-from viewers.recording import Recording
-from viewers.summary.phases import outwards
+from tcw.compiler.trace.records import FrameEnd, Phase
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.phases import outwards
 
 BACKWARD = "entire_backward_compile"
 """torch's phase of the compile of a backward; lazily, at the first backward call, outside the

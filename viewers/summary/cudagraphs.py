@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler.trace.cudagraph_reasons import NO_GPU
-from compiler.trace.records import Advice, CudagraphRecording, CudagraphSkip, Location
-from viewers.collected import grouped, known_sum
-from viewers.recording import Recording
-from viewers.words import bytes_text, listed, numbers_text, plural, seconds_text
+from tcw.compiler.trace.cudagraph_reasons import NO_GPU
+from tcw.compiler.trace.records import Advice, CudagraphRecording, CudagraphSkip, Location
+from tcw.viewers.collected import grouped, known_sum
+from tcw.viewers.recording import Recording
+from tcw.viewers.words import bytes_text, listed, numbers_text, plural, seconds_text
 
 MANY_SIZES = "a recording for each set of sizes"
 

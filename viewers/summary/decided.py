@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.control.decisions import APART, FUSE, INDUCTOR, RECOMPUTE, SAVE, engine_of, split_id
-from compiler.control.recorded import decision_of
-from compiler.decision import Decision, decision_id
-from compiler.trace.records import Decided, Partition
-from viewers.recording import Recording
+from tcw.compiler.control.decisions import (
+    APART,
+    FUSE,
+    INDUCTOR,
+    RECOMPUTE,
+    SAVE,
+    engine_of,
+    split_id,
+)
+from tcw.compiler.control.recorded import decision_of
+from tcw.compiler.decision import Decision, decision_id
+from tcw.compiler.trace.records import Decided, Partition
+from tcw.viewers.recording import Recording
 
 
 def choice_of(recording: Recording, id: str) -> tuple[Decision, str] | None:

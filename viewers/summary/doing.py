@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.trace.records import Progress, Stage, StageStart
-from viewers.recording import Recording
+from tcw.compiler.trace.records import Progress, Stage, StageStart
+from tcw.viewers.recording import Recording
 
 
 @dataclass(frozen=True)

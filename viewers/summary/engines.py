@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.trace.matching import base_graph
-from compiler.trace.records import EngineSpeed, Kernel
-from viewers.collected import grouped
-from viewers.recording import Recording
-from viewers.summary import Summary, summarise
-from viewers.summary.kernels import loop_nests
-from viewers.summary.memory import highest_peak, peaks
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import EngineSpeed, Kernel
+from tcw.viewers.collected import grouped
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary, summarise
+from tcw.viewers.summary.kernels import loop_nests
+from tcw.viewers.summary.memory import highest_peak, peaks
 
 STAGES = (
     "capture", "autograd", "fx passes", "lowering", "fusion", "memory", "codegen", "build", "other",

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compiler.trace.matching import is_predicted
-from compiler.trace.records import (
+from tcw.compiler.trace.matching import is_predicted
+from tcw.compiler.trace.records import (
     CacheLookup,
     CallEnd,
     CudagraphRecording,
@@ -29,15 +29,15 @@ from compiler.trace.records import (
     SchedulerNode,
     TorchSettings,
 )
-from compiler.trace.records.session import FactKind
-from viewers.collected import whole_sum
-from viewers.recording import Recording
-from viewers.summary import Summary
-from viewers.summary.fused import named_together
-from viewers.summary.kernels import loop_nests
-from viewers.summary.memory import highest_peak
-from viewers.summary.place import Place
-from viewers.words import NOT_IN_LOG, listed, plural
+from tcw.compiler.trace.records.session import FactKind
+from tcw.viewers.collected import whole_sum
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary
+from tcw.viewers.summary.fused import named_together
+from tcw.viewers.summary.kernels import loop_nests
+from tcw.viewers.summary.memory import highest_peak
+from tcw.viewers.summary.place import Place
+from tcw.viewers.words import NOT_IN_LOG, listed, plural
 
 FactUnit = Literal["count", "bytes", "seconds", "instructions", "error"]
 Value = int | float | str

@@ -14,18 +14,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compiler.trace.records import Advice, CallStart, EagerFallback, Numerics
-from viewers.collected import grouped
-from viewers.command_line import command_line
-from viewers.recording import Recording
-from viewers.summary.breaks import BreakSite, Crossings, ordered_advice
-from viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
-from viewers.summary.numerics import rejected_words
-from viewers.summary.on_stack import on_stack
-from viewers.summary.place import Place, place_of
-from viewers.summary.recompiles import RecompileCause
-from viewers.summary.verdict import USELESS
-from viewers.words import bytes_text, error_text, listed, milliseconds_text, plural, seconds_text
+from tcw.compiler.trace.records import Advice, CallStart, EagerFallback, Numerics
+from tcw.viewers.collected import grouped
+from tcw.viewers.command_line import command_line
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.breaks import BreakSite, Crossings, ordered_advice
+from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
+from tcw.viewers.summary.numerics import rejected_words
+from tcw.viewers.summary.on_stack import on_stack
+from tcw.viewers.summary.place import Place, place_of
+from tcw.viewers.summary.recompiles import RecompileCause
+from tcw.viewers.summary.verdict import USELESS
+from tcw.viewers.words import (
+    bytes_text,
+    error_text,
+    listed,
+    milliseconds_text,
+    plural,
+    seconds_text,
+)
 
 FindingKind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
 _SHORT_MS = 0.05

@@ -6,9 +6,9 @@ import ast
 from collections import defaultdict
 from functools import cached_property
 
-from compiler.trace.records import FrameStart
-from viewers.recording import Recording
-from viewers.syntax import statements
+from tcw.compiler.trace.records import FrameStart
+from tcw.viewers.recording import Recording
+from tcw.viewers.syntax import statements
 
 
 class FunctionNames:

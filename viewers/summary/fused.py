@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from compiler.trace.records import Kernel
-from viewers.labels import operations_of
-from viewers.recording import Recording
+from tcw.compiler.trace.records import Kernel
+from tcw.viewers.labels import operations_of
+from tcw.viewers.recording import Recording
 
 
 def named_together(recording: Recording, group: str) -> bool:

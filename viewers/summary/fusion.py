@@ -6,13 +6,13 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compiler.control.decisions import APART, FUSE, VETO, engine_of, split_id
-from compiler.decision import ENGINE
-from compiler.trace.matching import is_predicted
-from compiler.trace.records import Decided, FusionGroups, FusionPair, FusionRound, SchedulerNode
-from viewers.decisions import RecordedDecisions
-from viewers.recording import Recording
-from viewers.words import bytes_text, listed
+from tcw.compiler.control.decisions import APART, FUSE, VETO, engine_of, split_id
+from tcw.compiler.decision import ENGINE
+from tcw.compiler.trace.matching import is_predicted
+from tcw.compiler.trace.records import Decided, FusionGroups, FusionPair, FusionRound, SchedulerNode
+from tcw.viewers.decisions import RecordedDecisions
+from tcw.viewers.recording import Recording
+from tcw.viewers.words import bytes_text, listed
 
 RULES = {
     "access": "read otherwise than written",

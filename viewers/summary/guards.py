@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from compiler.trace.records import CallStart, Guard, Guards
-from viewers.recording import Recording
-from viewers.words import plural
+from tcw.compiler.trace.records import CallStart, Guard, Guards
+from tcw.viewers.recording import Recording
+from tcw.viewers.words import plural
 
 STATE = (
     "SHAPE_ENV",

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler.trace.records import Kernel, KernelBinary
-from viewers.collected import grouped
-from viewers.kernel_names import KernelNames
-from viewers.recording import Recording
+from tcw.compiler.trace.records import Kernel, KernelBinary
+from tcw.viewers.collected import grouped
+from tcw.viewers.kernel_names import KernelNames
+from tcw.viewers.recording import Recording
 
 
 @dataclass(frozen=True)

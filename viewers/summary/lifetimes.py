@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 
-from compiler.control.decisions import split_id
-from compiler.trace.matching import base_graph
-from compiler.trace.records import Buffer, Decided, MemoryPlan
-from viewers.recording import Recording
+from tcw.compiler.control.decisions import split_id
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Buffer, Decided, MemoryPlan
+from tcw.viewers.recording import Recording
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.trace.matching import base_graph, is_predicted
-from compiler.trace.records import MemoryPlan, Partition, SavedValue
-from viewers.recording import Recording
-from viewers.words import bytes_text, plural
+from tcw.compiler.trace.matching import base_graph, is_predicted
+from tcw.compiler.trace.records import MemoryPlan, Partition, SavedValue
+from tcw.viewers.recording import Recording
+from tcw.viewers.words import bytes_text, plural
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Numerics, WhatIf
-from viewers.words import NOT_MEASURED, error_text
+from tcw.compiler.trace.records import Numerics, WhatIf
+from tcw.viewers.words import NOT_MEASURED, error_text
 
 _TOLERANCES = "outside the default tolerances of torch.testing.assert_close"
 

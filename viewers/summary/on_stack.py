@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 import re
 
-from compiler.trace.records import FailedGuard, FrameStart, GraphBreak, Guards
-from viewers.recording import Recording
-from viewers.summary.breaks import resumed_after
-from viewers.syntax import statements
+from tcw.compiler.trace.records import FailedGuard, FrameStart, GraphBreak, Guards
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.breaks import resumed_after
+from tcw.viewers.syntax import statements
 
 ON_STACK = re.compile(r"^___stack(?P<index>\d+)\b")
 _SOURCE = re.compile(r"L\['___stack(\d+)'\]")

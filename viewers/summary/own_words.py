@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from viewers.recording import Recording
+from tcw.viewers.recording import Recording
 
 _OWN = re.compile(
     r"0x[0-9a-fA-F]{4,16}|\b\d{9,20}\b|(?:cuda|hip|xpu):\d+|\b(?:index|device)=\d+|stream\d+|"

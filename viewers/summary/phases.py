@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.trace.records import Phase
-from viewers.collected import grouped
-from viewers.recording import Recording
+from tcw.compiler.trace.records import Phase
+from tcw.viewers.collected import grouped
+from tcw.viewers.recording import Recording
 
 STAGES = {
     "dynamo": "capture",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.trace import refs
-from compiler.trace.records import Location
-from viewers.recording import Recording
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import Location
+from tcw.viewers.recording import Recording
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Failure, Output
-from viewers.recording import Recording
+from tcw.compiler.trace.records import Failure, Output
+from tcw.viewers.recording import Recording
 
 
 def last_words(recording: Recording, failure: Failure) -> str:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     Advice,
     CallStart,
     EagerFallback,
@@ -15,16 +15,16 @@ from compiler.trace.records import (
     Guards,
     Recompile,
 )
-from compiler.trace.source_names import root_of
-from viewers.collected import known_sum
-from viewers.recording import Recording
-from viewers.summary.arguments import arguments_of
-from viewers.summary.breaks import ordered_advice
-from viewers.summary.compile_seconds import compile_seconds
-from viewers.summary.function_names import FunctionNames
-from viewers.summary.on_stack import StackNames
-from viewers.summary.place import Place, place_of
-from viewers.words import numbers_text
+from tcw.compiler.trace.source_names import root_of
+from tcw.viewers.collected import known_sum
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.arguments import arguments_of
+from tcw.viewers.summary.breaks import ordered_advice
+from tcw.viewers.summary.compile_seconds import compile_seconds
+from tcw.viewers.summary.function_names import FunctionNames
+from tcw.viewers.summary.on_stack import StackNames
+from tcw.viewers.summary.place import Place, place_of
+from tcw.viewers.words import numbers_text
 
 _INDEX = re.compile(r"(size|stride) mismatch at index (\d+)")
 _NO_REASON = "Unexpected recompilation: "

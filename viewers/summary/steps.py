@@ -15,8 +15,8 @@ from functools import lru_cache
 from operator import itemgetter
 from weakref import WeakKeyDictionary
 
-from compiler.trace.records import Bytecode, StackValue, Step
-from viewers.recording import Recording
+from tcw.compiler.trace.records import Bytecode, StackValue, Step
+from tcw.viewers.recording import Recording
 
 EVERY = 64
 """Least number of steps between checkpoints. It is raised to the number of values in the frames, so

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.records import CallStart, EngineSpeed, Speed, Waiting
-from viewers.recording import Recording
-from viewers.summary.caches import Served, served_from_caches
-from viewers.words import (
+from tcw.compiler.trace.records import CallStart, EngineSpeed, Speed, Waiting
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.caches import Served, served_from_caches
+from tcw.viewers.words import (
     NOT_IN_LOG,
     NOT_MEASURED,
     milliseconds_text,

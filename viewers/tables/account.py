@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Account, CallProfile
-from viewers.kit.bars import cells_of
-from viewers.kit.figures import TimeUnit
-from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Role
-from viewers.kit.table import GAP, Cell, heading, table
-from viewers.summary.profile.accounts import (
+from tcw.compiler.trace.records import Account, CallProfile
+from tcw.viewers.kit.bars import cells_of
+from tcw.viewers.kit.figures import TimeUnit
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.kit.table import GAP, Cell, heading, table
+from tcw.viewers.summary.profile.accounts import (
     AccountTable,
     BothSides,
     is_doubtful,
     open_remainder,
 )
-from viewers.words import NOT_MEASURED, PEAK_STEP, bytes_text, percent, stepped_bytes_text
+from tcw.viewers.words import NOT_MEASURED, PEAK_STEP, bytes_text, percent, stepped_bytes_text
 
 BARS: tuple[Role, Role] = ("bar", "bar-accent")
 SHORTEST, LONGEST = 8, 16

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Role
-from viewers.kit.table import Cell, table
-from viewers.summary.engines import Comparison
-from viewers.summary.verdict import busy, factor_text
-from viewers.words import NOT_MEASURED, milliseconds_text, percent, plural, ratio_text, seconds_text
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.kit.table import Cell, table
+from tcw.viewers.summary.engines import Comparison
+from tcw.viewers.summary.verdict import busy, factor_text
+from tcw.viewers.words import (
+    NOT_MEASURED,
+    milliseconds_text,
+    percent,
+    plural,
+    ratio_text,
+    seconds_text,
+)
 
 _SPEED = "Speed of the two engines"
 

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Advice
-from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Role, Span
-from viewers.places import FileNames
-from viewers.summary.findings import Finding
-from viewers.summary.profile.causes.cause import Cause
-from viewers.tables.places import place_lines
+from tcw.compiler.trace.records import Advice
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.spans import Role, Span
+from tcw.viewers.places import FileNames
+from tcw.viewers.summary.findings import Finding
+from tcw.viewers.summary.profile.causes.cause import Cause
+from tcw.viewers.tables.places import place_lines
 
 
 def role_of(finding: Finding) -> Role:

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Guard
-from viewers.kit.cells import keep_end, pad
-from viewers.kit.lines import TextLine, line
-from viewers.kit.table import Cell, table
-from viewers.places import FileNames
-from viewers.plain import plain
-from viewers.summary.guards import Condition, KindGroup, condition_value
-from viewers.words import seconds_text
+from tcw.compiler.trace.records import Guard
+from tcw.viewers.kit.cells import keep_end, pad
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.table import Cell, table
+from tcw.viewers.places import FileNames
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.guards import Condition, KindGroup, condition_value
+from tcw.viewers.words import seconds_text
 
 PLACE = (14, 30)
 """Least and most cells for a line's place; a longer one is cut at its start."""

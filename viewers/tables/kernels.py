@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from viewers.kit.cells import cut
-from viewers.kit.lines import TextLine
-from viewers.kit.spans import Role
-from viewers.kit.table import Cell, table
-from viewers.labels import WRITTEN_IN
-from viewers.places import FileNames
-from viewers.summary.kernels import KernelRow
-from viewers.words import bytes_text, plural, seconds_text
+from tcw.viewers.kit.cells import cut
+from tcw.viewers.kit.lines import TextLine
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.kit.table import Cell, table
+from tcw.viewers.labels import WRITTEN_IN
+from tcw.viewers.places import FileNames
+from tcw.viewers.summary.kernels import KernelRow
+from tcw.viewers.words import bytes_text, plural, seconds_text
 
 _DROP = (5, 6, 4, 3)
 """What a narrow table drops: never the name, the lines and the time."""

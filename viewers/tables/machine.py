@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import Bandwidth, Ceilings
-from viewers.kit.figures import TimeUnit, rate_text, share_text
-from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Role
-from viewers.kit.table import Cell, heading
-from viewers.summary.profile.work import SideWork
-from viewers.words import NOT_MEASURED, bytes_text, plural
+from tcw.compiler.trace.records import Bandwidth, Ceilings
+from tcw.viewers.kit.figures import TimeUnit, rate_text, share_text
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.kit.table import Cell, heading
+from tcw.viewers.summary.profile.work import SideWork
+from tcw.viewers.words import NOT_MEASURED, bytes_text, plural
 
 WORK_ALIGN = "rrrrrr"
 WORK_DROP = (4, 1, 3, 2)

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import ModeRow
-from viewers.kit.cells import cut
-from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Role
-from viewers.kit.table import Cell, table
-from viewers.summary.profile.verdict import mode_in_noise
-from viewers.words import PEAK_STEP, number, percent, ratio_text, seconds_text, stepped_bytes_text
+from tcw.compiler.trace.records import ModeRow
+from tcw.viewers.kit.cells import cut
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.kit.table import Cell, table
+from tcw.viewers.summary.profile.verdict import mode_in_noise
+from tcw.viewers.words import (
+    PEAK_STEP,
+    number,
+    percent,
+    ratio_text,
+    seconds_text,
+    stepped_bytes_text,
+)
 
 NAME = 26
 """Maximum number of cells of a mode's name."""

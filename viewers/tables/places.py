@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from viewers.kit.cells import cut, keep_end
-from viewers.kit.highlight import highlight
-from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Line
-from viewers.kit.table import Cell
-from viewers.places import FileNames
-from viewers.plain import plain
-from viewers.summary.place import Place
+from tcw.viewers.kit.cells import cut, keep_end
+from tcw.viewers.kit.highlight import highlight
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.spans import Line
+from tcw.viewers.kit.table import Cell
+from tcw.viewers.places import FileNames
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.place import Place
 
 LONG_NAME = 24
 """Cells of `file:line` from which it may get a line of its own."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from compiler.trace.precision import worst_output
-from compiler.trace.records import KernelPrecision
-from viewers.kit.cells import cut
-from viewers.kit.lines import TextLine
-from viewers.kit.spans import Role, Span
-from viewers.kit.table import Cell, table
-from viewers.words import error_text
+from tcw.compiler.trace.precision import worst_output
+from tcw.compiler.trace.records import KernelPrecision
+from tcw.viewers.kit.cells import cut
+from tcw.viewers.kit.lines import TextLine
+from tcw.viewers.kit.spans import Role, Span
+from tcw.viewers.kit.table import Cell, table
+from tcw.viewers.words import error_text
 
 NAME = 40
 """Maximum number of cells of a kernel's name."""

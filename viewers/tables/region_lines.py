@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from viewers.kit.bars import Bars
-from viewers.kit.cells import cut, keep_end, pad, pad_left
-from viewers.kit.figures import TimeUnit
-from viewers.kit.spans import Line, Role, Span
-from viewers.places import FileNames
-from viewers.plain import plain
-from viewers.summary.profile.rows import RegionRow
-from viewers.summary.profile.waterfall import Sums
-from viewers.summary.profile.where import where
+from tcw.viewers.kit.bars import Bars
+from tcw.viewers.kit.cells import cut, keep_end, pad, pad_left
+from tcw.viewers.kit.figures import TimeUnit
+from tcw.viewers.kit.spans import Line, Role, Span
+from tcw.viewers.places import FileNames
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.profile.waterfall import Sums
+from tcw.viewers.summary.profile.where import where
 
 LINE, REGION, NOISE = "line", "region", "±"
 HEADS = (LINE, REGION, "eager", "compiled", "Δ", NOISE)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compiler.trace.records import SavedValue
-from viewers.kit.lines import TextLine
-from viewers.kit.spans import Role
-from viewers.kit.table import Cell, table
-from viewers.places import FileNames
-from viewers.words import bytes_text, shape_text
+from tcw.compiler.trace.records import SavedValue
+from tcw.viewers.kit.lines import TextLine
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.kit.table import Cell, table
+from tcw.viewers.places import FileNames
+from tcw.viewers.words import bytes_text, shape_text
 
 ROLES: dict[str, Role] = {"saved": "hot", "recomputed": "accent", "input": "dim"}
 """What costs memory first, then what costs time, then what exists anyway."""

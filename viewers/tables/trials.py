@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 
-from compiler.trace.records import Trial
-from viewers.kit.figures import change_text
-from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Line, Role, Span, text
-from viewers.words import NOT_MEASURED, seconds_text
+from tcw.compiler.trace.records import Trial
+from tcw.viewers.kit.figures import change_text
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.spans import Line, Role, Span, text
+from tcw.viewers.words import NOT_MEASURED, seconds_text
 
 
 def trial_lines(trial: Trial) -> list[TextLine]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import msgspec
 
-from compiler.output_file import SAFELY, TRACE, check_open, refuse_special
-from compiler.trace.records import Note
-from compiler.trace.writer import clean
-from viewers.recording import Recording
+from tcw.compiler.output_file import SAFELY, TRACE, check_open, refuse_special
+from tcw.compiler.trace.records import Note
+from tcw.compiler.trace.writer import clean
+from tcw.viewers.recording import Recording
 
 LONGEST = 10_000
 """Maximum characters of a note."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from compiler.control.decisions import APART, FUSE
-from compiler.control.matters import NOTHING_SHARED
-from compiler.trace.records import Decided, Run, SchedulerNode
-from viewers.collected import grouped
-from viewers.recording import Recording
-from viewers.summary.fusion import pair_of, sides_of
-from viewers.words import bytes_text, listed, plural, shape_text
+from tcw.compiler.control.decisions import APART, FUSE
+from tcw.compiler.control.matters import NOTHING_SHARED
+from tcw.compiler.trace.records import Decided, Run, SchedulerNode
+from tcw.viewers.collected import grouped
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.fusion import pair_of, sides_of
+from tcw.viewers.words import bytes_text, listed, plural, shape_text
 
 GuessedChoice = Literal["fuse", "apart", ""]
 """`""`: skipped."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from viewers.kit.colours import TONES
-from viewers.kit.lines import BLANK, TextLine, line
-from viewers.kit.spans import Role
-from viewers.summary.differences import Difference
-from viewers.summary.differences.effects import Effect
-from viewers.summary.differences.words import TONE_GLYPHS, call_words, effect_words
-from viewers.text.difference import blocks, same_cut
-from viewers.words import plural
+from tcw.viewers.kit.colours import TONES
+from tcw.viewers.kit.lines import BLANK, TextLine, line
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.summary.differences import Difference
+from tcw.viewers.summary.differences.effects import Effect
+from tcw.viewers.summary.differences.words import TONE_GLYPHS, call_words, effect_words
+from tcw.viewers.text.difference import blocks, same_cut
+from tcw.viewers.words import plural
 
 MOST = 12
 """Effects listed; the rest are counted."""

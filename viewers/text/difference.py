@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from viewers.collected import grouped
-from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Role
-from viewers.kit.table import Cell, heading, table
-from viewers.summary.differences import Difference
-from viewers.summary.differences.effects import OTHER_GRAPHS
-from viewers.summary.differences.figures import CountChange
-from viewers.summary.differences.kernel_changes import KernelChange
-from viewers.summary.differences.lines import TextDiff
-from viewers.summary.differences.vetoes import Veto
-from viewers.summary.differences.words import (
+from tcw.viewers.collected import grouped
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.summary.differences import Difference
+from tcw.viewers.summary.differences.effects import OTHER_GRAPHS
+from tcw.viewers.summary.differences.figures import CountChange
+from tcw.viewers.summary.differences.kernel_changes import KernelChange
+from tcw.viewers.summary.differences.lines import TextDiff
+from tcw.viewers.summary.differences.vetoes import Veto
+from tcw.viewers.summary.differences.words import (
     change_text,
     change_words,
     kernel_words,
     others_words,
     veto_words,
 )
-from viewers.words import listed, plural
+from tcw.viewers.words import listed, plural
 
 DECISIONS = 12
 """Maximum number of decisions listed; the rest are counted."""

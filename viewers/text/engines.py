@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from viewers.kit.lines import TextLine
-from viewers.kit.spans import Role
-from viewers.kit.table import Cell, table
-from viewers.summary import Summary
-from viewers.summary.engines import Comparison, EngineColumn
-from viewers.summary.numerics import numerics_words
-from viewers.summary.verdict import busy, ratio_known
-from viewers.tables.engines import verdict_line
-from viewers.text.header import counts, title
-from viewers.words import (
+from tcw.viewers.kit.lines import TextLine
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.kit.table import Cell, table
+from tcw.viewers.summary import Summary
+from tcw.viewers.summary.engines import Comparison, EngineColumn
+from tcw.viewers.summary.numerics import numerics_words
+from tcw.viewers.summary.verdict import busy, ratio_known
+from tcw.viewers.tables.engines import verdict_line
+from tcw.viewers.text.header import counts, title
+from tcw.viewers.words import (
     NOT_MEASURED,
     bytes_text,
     milliseconds_text,

@@ -5,23 +5,23 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from compiler.trace.records import DdpBuckets
-from viewers.collected import grouped
-from viewers.kit.lines import BLANK, TextLine, line
-from viewers.losses import losses_sentences
-from viewers.recording import Recording
-from viewers.summary import Summary
-from viewers.summary.cudagraphs import cudagraph_words
-from viewers.summary.ranks.collectives import started
-from viewers.text import engines
-from viewers.text.failure import failure_lines
-from viewers.text.finding import findings_lines
-from viewers.text.header import counts, header, title
-from viewers.text.parts import Parts
-from viewers.text.sections import section
-from viewers.text.sections.collectives import counted
-from viewers.text.sections.fusion import fusion_line
-from viewers.words import NOT_IN_LOG, bytes_text, listed, plural, seconds_text
+from tcw.compiler.trace.records import DdpBuckets
+from tcw.viewers.collected import grouped
+from tcw.viewers.kit.lines import BLANK, TextLine, line
+from tcw.viewers.losses import losses_sentences
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary
+from tcw.viewers.summary.cudagraphs import cudagraph_words
+from tcw.viewers.summary.ranks.collectives import started
+from tcw.viewers.text import engines
+from tcw.viewers.text.failure import failure_lines
+from tcw.viewers.text.finding import findings_lines
+from tcw.viewers.text.header import counts, header, title
+from tcw.viewers.text.parts import Parts
+from tcw.viewers.text.sections import section
+from tcw.viewers.text.sections.collectives import counted
+from tcw.viewers.text.sections.fusion import fusion_line
+from tcw.viewers.words import NOT_IN_LOG, bytes_text, listed, plural, seconds_text
 
 MARGIN = 12
 """Screen lines not available for findings: title, verdict, counts, evidence, footer."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Failure
-from viewers.kit.lines import TextLine, line, prose
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary import Summary
-from viewers.summary.place import place_of
-from viewers.summary.printed import last_words
-from viewers.summary.verdict import during
-from viewers.tables.places import place_lines
-from viewers.text.header import file_name
+from tcw.compiler.trace.records import Failure
+from tcw.viewers.kit.lines import TextLine, line, prose
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary
+from tcw.viewers.summary.place import place_of
+from tcw.viewers.summary.printed import last_words
+from tcw.viewers.summary.verdict import during
+from tcw.viewers.tables.places import place_lines
+from tcw.viewers.text.header import file_name
 
 MORE = 3
 """Lines of a message shown after the first."""

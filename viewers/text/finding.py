@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from viewers.kit.cells import cut
-from viewers.kit.lines import BLANK, TextLine, fitted, line
-from viewers.places import FileNames
-from viewers.plain import plain
-from viewers.summary.findings import Finding
-from viewers.tables.findings import finding_lines, role_of
-from viewers.words import plural
+from tcw.viewers.kit.cells import cut
+from tcw.viewers.kit.lines import BLANK, TextLine, fitted, line
+from tcw.viewers.places import FileNames
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.findings import Finding
+from tcw.viewers.tables.findings import finding_lines, role_of
+from tcw.viewers.words import plural
 
 
 def findings_lines(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 
-from viewers.kit.colours import TONES
-from viewers.kit.lines import TextLine, line
-from viewers.labels import calls_text
-from viewers.summary import Summary
-from viewers.summary.numerics import numerics_words
-from viewers.words import NOT_MEASURED, number, plural, seconds_text
+from tcw.viewers.kit.colours import TONES
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.labels import calls_text
+from tcw.viewers.summary import Summary
+from tcw.viewers.summary.numerics import numerics_words
+from tcw.viewers.words import NOT_MEASURED, number, plural, seconds_text
 
 _GRAD = {"grad": "grad", "no-grad": "no-grad", "inference": "inference mode", "train": "train"}
 

@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.style import Style
 from rich.text import Text
 
-from viewers.kit.colours import BOLD, DARK, FOREGROUND, LIGHT
-from viewers.kit.lines import TextLine, fitted
-from viewers.kit.spans import Role
-from viewers.plain import fit_encoding
+from tcw.viewers.kit.colours import BOLD, DARK, FOREGROUND, LIGHT
+from tcw.viewers.kit.lines import TextLine, fitted
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.plain import fit_encoding
 
 
 def to_text(lines: Iterable[TextLine], width: int) -> str:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from viewers.recording import Recording
-from viewers.summary import Summary, summarise
-from viewers.summary.engines import compare
-from viewers.summary.findings import Finding, findings_of_both
-from viewers.text.sections import OF_BOTH, SectionView
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary, summarise
+from tcw.viewers.summary.engines import compare
+from tcw.viewers.summary.findings import Finding, findings_of_both
+from tcw.viewers.text.sections import OF_BOTH, SectionView
 
 
 class Parts:

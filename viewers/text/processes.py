@@ -12,24 +12,24 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 
-from compiler.trace.torch_logs.alike import Glance
-from viewers.collected import grouped
-from viewers.kit.lines import BLANK, TextLine, line
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary import Summary, summarise
-from viewers.summary.differences import difference
-from viewers.summary.differences.alignment import Alignment
-from viewers.summary.differences.caches import follows
-from viewers.summary.differences.effects import Effect, cache_effects
-from viewers.summary.facts import Value, facts
-from viewers.summary.own_words import are_ranks
-from viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence
-from viewers.summary.ranks.events import events_of
-from viewers.text.diff import effect_lines
-from viewers.text.explain import explain
-from viewers.text.ranks import ranks_lines
-from viewers.words import listed, plural, seconds_text
+from tcw.compiler.trace.torch_logs.alike import Glance
+from tcw.viewers.collected import grouped
+from tcw.viewers.kit.lines import BLANK, TextLine, line
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary, summarise
+from tcw.viewers.summary.differences import difference
+from tcw.viewers.summary.differences.alignment import Alignment
+from tcw.viewers.summary.differences.caches import follows
+from tcw.viewers.summary.differences.effects import Effect, cache_effects
+from tcw.viewers.summary.facts import Value, facts
+from tcw.viewers.summary.own_words import are_ranks
+from tcw.viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence
+from tcw.viewers.summary.ranks.events import events_of
+from tcw.viewers.text.diff import effect_lines
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.ranks import ranks_lines
+from tcw.viewers.words import listed, plural, seconds_text
 
 REPORTS = 3
 """Reports at most; the traces have the others."""

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import Advice
-from viewers.kit.lines import BLANK, TextLine, line
-from viewers.places import FileNames
-from viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence, rank_words
-from viewers.summary.ranks.times import compile_times, rank_times
-from viewers.tables.findings import advice_lines
-from viewers.tables.places import place_lines
-from viewers.words import plural, seconds_text
+from tcw.compiler.trace.records import Advice
+from tcw.viewers.kit.lines import BLANK, TextLine, line
+from tcw.viewers.places import FileNames
+from tcw.viewers.summary.ranks.divergence import (
+    Divergence,
+    RankMember,
+    first_divergence,
+    rank_words,
+)
+from tcw.viewers.summary.ranks.times import compile_times, rank_times
+from tcw.viewers.tables.findings import advice_lines
+from tcw.viewers.tables.places import place_lines
+from tcw.viewers.words import plural, seconds_text
 
 COLUMN = 11
 """The cell at which a finding's texts start."""

@@ -25,10 +25,10 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from compiler.output_file import OutputKind
-from compiler.plain_file import NotPlain, TooLarge, read_plain
-from viewers.summary.budget import GROUP_WORDS, Key
-from viewers.summary.facts import NUMBERS, Fact, Value
+from tcw.compiler.output_file import OutputKind
+from tcw.compiler.plain_file import NotPlain, TooLarge, read_plain
+from tcw.viewers.summary.budget import GROUP_WORDS, Key
+from tcw.viewers.summary.facts import NUMBERS, Fact, Value
 
 NAME = "tcw.budget.toml"
 BEGIN = "# What each target compiles to"

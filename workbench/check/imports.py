@@ -10,7 +10,7 @@ import ast
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from viewers.syntax import statements
+from tcw.viewers.syntax import statements
 
 
 def reached_files(file: Path, root: Path, gone: Collection[Path] = ()) -> set[Path]:

@@ -16,12 +16,12 @@ from typing import Any
 
 import msgspec
 
-from compiler.control.error_words import error_line
-from compiler.trace.records import End, Settings
-from viewers.recording import Recording
-from workbench.check.record import RecordedTarget, read
-from workbench.cli.revisions import at_revision
-from workbench.worker.client import record
+from tcw.compiler.control.error_words import error_line
+from tcw.compiler.trace.records import End, Settings
+from tcw.viewers.recording import Recording
+from tcw.workbench.check.record import RecordedTarget, read
+from tcw.workbench.cli.revisions import at_revision
+from tcw.workbench.worker.client import record
 
 _SECONDS = 0.5
 """Seconds between checks whether a task that runs should end."""

@@ -9,11 +9,11 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from compiler.trace.reader import TraceError
-from compiler.trace.records import End, Failure, Settings
-from viewers.recording import Recording
-from workbench.cli.revisions import at_revision
-from workbench.worker.client import record
+from tcw.compiler.trace.reader import TraceError
+from tcw.compiler.trace.records import End, Failure, Settings
+from tcw.viewers.recording import Recording
+from tcw.workbench.cli.revisions import at_revision
+from tcw.workbench.worker.client import record
 
 
 class RecordedTarget(NamedTuple):

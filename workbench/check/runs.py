@@ -10,17 +10,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from viewers.check.result import TargetResult
-from viewers.recording import Recording
-from viewers.summary import summarise
-from viewers.summary.budget import budgeted, compare
-from viewers.summary.differences import difference
-from viewers.summary.differences.alignment import matched_line
-from viewers.summary.facts import Fact, facts
-from workbench.check.budget_file import Accepted, BadBudget, parsed
-from workbench.check.record import RecordTarget, here, read
-from workbench.check.targets import CheckTarget, Project
-from workbench.cli.revisions import NoRevision
+from tcw.viewers.check.result import TargetResult
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.viewers.summary.budget import budgeted, compare
+from tcw.viewers.summary.differences import difference
+from tcw.viewers.summary.differences.alignment import matched_line
+from tcw.viewers.summary.facts import Fact, facts
+from tcw.workbench.check.budget_file import Accepted, BadBudget, parsed
+from tcw.workbench.check.record import RecordTarget, here, read
+from tcw.workbench.check.targets import CheckTarget, Project
+from tcw.workbench.cli.revisions import NoRevision
 
 BYTES_A_RUN = 1536 << 20
 """Memory that one run may need, in bytes: torch, the compiler and a small model."""
@@ -162,7 +162,7 @@ def _result(project: Project, target: CheckTarget, **found: object) -> TargetRes
 def last_accepted(budget: Path) -> str:
     """The commit that last changed the budget, at which the accepted facts held; "" if there is
     none."""
-    from workbench.cli.revisions import git
+    from tcw.workbench.cli.revisions import git
 
     try:
         found = git(budget.parent, "log", "-1", "--format=%H", "--", budget.name)
@@ -177,8 +177,8 @@ def changed_since(
     """The targets that a change since `revision` can touch: those that import a changed file,
     directly or not, those of which something else is accepted, and recordings, which are only read.
     Raises `NoRevision`."""
-    from workbench.check.imports import reached_files
-    from workbench.cli.revisions import changed_files, text_at
+    from tcw.workbench.check.imports import reached_files
+    from tcw.workbench.cli.revisions import changed_files, text_at
 
     changed = changed_files(project.folder, revision)
     if project.file.resolve() in changed:

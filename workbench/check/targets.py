@@ -28,11 +28,11 @@ from typing import Any
 import click
 import msgspec
 
-from compiler.control.error_words import meant
-from compiler.trace.records import Settings
-from viewers.summary.budget import GROUP_WORDS, BadTolerance, Tolerance, read_tolerance
-from viewers.summary.facts import NUMBERS
-from workbench.cli.config import (
+from tcw.compiler.control.error_words import meant
+from tcw.compiler.trace.records import Settings
+from tcw.viewers.summary.budget import GROUP_WORDS, BadTolerance, Tolerance, read_tolerance
+from tcw.viewers.summary.facts import NUMBERS
+from tcw.workbench.cli.config import (
     ConfigRefused,
     converted,
     nearest,
@@ -40,8 +40,8 @@ from workbench.cli.config import (
     options_of,
     trusted_text,
 )
-from workbench.cli.folders import has_several, trace_in
-from workbench.cli.options import settings_of
+from tcw.workbench.cli.folders import has_several, trace_in
+from tcw.workbench.cli.options import settings_of
 
 FILE = "tcw.toml"
 OWN_KEYS = ("file", "recording", "fused", "tolerance")
@@ -163,7 +163,7 @@ def _recording(where: str, source: Path, path: str) -> Path:
 
 def _settings(where: str, file: Path, given: Mapping[str, Any]) -> Settings:
     """The settings of `tcw explain` with these options."""
-    from workbench.cli.explain import command
+    from tcw.workbench.cli.explain import command
 
     options = options_of(command)
     ctx = command.make_context("check", [str(file)])

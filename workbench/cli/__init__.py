@@ -9,15 +9,15 @@ from typing import NoReturn
 
 
 def run(arguments: list[str] | None = None) -> None:
-    """The `tcw` command; exits with one of the codes in `workbench.cli.codes`."""
+    """The `tcw` command; exits with one of the codes in `tcw.workbench.cli.codes`."""
     # -W and PYTHONWARNINGS apply to the user's program, which runs in the worker.
     warnings.simplefilter("ignore")
     end_like_ctrl_c()
-    from workbench.cli import codes
-    from workbench.cli.output import Standard, say
+    from tcw.workbench.cli import codes
+    from tcw.workbench.cli.output import Standard, say
 
     standard = Standard()
-    from workbench.cli.main import main
+    from tcw.workbench.cli.main import main
 
     code = main(sys.argv[1:] if arguments is None else arguments)
     if why := standard.lost():

@@ -24,17 +24,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compiler.output_file import OutputKind, words, write
-from workbench.cli import codes
-from workbench.cli.options import json_option, quiet_option
-from workbench.cli.output import room, say
-from workbench.cli.outputs import Outputs
+from tcw.compiler.output_file import OutputKind, words, write
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.options import json_option, quiet_option
+from tcw.workbench.cli.output import room, say
+from tcw.workbench.cli.outputs import Outputs
 
 if TYPE_CHECKING:
-    from viewers.check.result import TargetResult
-    from workbench.check.budget_file import Accepted
-    from workbench.check.runs import Checked
-    from workbench.check.targets import Project
+    from tcw.viewers.check.result import TargetResult
+    from tcw.workbench.check.budget_file import Accepted
+    from tcw.workbench.check.runs import Checked
+    from tcw.workbench.check.targets import Project
 
 _NEVER = "\0"
 """No report begins like this: such a file is not overwritten."""
@@ -100,8 +100,8 @@ FORMATS = tuple(_BEGINS)
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int:
-    from workbench.check import budget_file, runs
-    from workbench.check.targets import NoProject, find, read
+    from tcw.workbench.check import budget_file, runs
+    from tcw.workbench.check.targets import NoProject, find, read
 
     given = ctx.params
     try:
@@ -124,7 +124,7 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int
     made = partial(runs.check, project, budget, base=base, told=progress.told)
     jobs = given["jobs"] or 0
     if given["executor"] == "ray":
-        from workbench.check.on_ray import NoRay, OnRay
+        from tcw.workbench.check.on_ray import NoRay, OnRay
 
         try:
             checked = made(jobs=jobs or len(project.targets), record=OnRay(runs.BYTES_A_RUN))
@@ -166,20 +166,20 @@ def _made(results: Sequence[TargetResult], format: str, project: Project, encodi
     """The results in a format that is a text of its own."""
     root, below = _repository(project)
     if format in ("json", "sarif"):
-        from viewers.json_text import json_text
+        from tcw.viewers.json_text import json_text
 
         if format == "json":
-            from viewers.json_check import check_report
+            from tcw.viewers.json_check import check_report
 
             return json_text(check_report(results), encoding=encoding)
-        from viewers.check.sarif import sarif
-        from workbench.cli.main import own_version
+        from tcw.viewers.check.sarif import sarif
+        from tcw.workbench.cli.main import own_version
 
         return json_text(sarif(results, root, own_version(), below), encoding=encoding)
-    from viewers.check.github import github
-    from viewers.check.junit import junit
-    from viewers.check.markdown import markdown
-    from viewers.check.text import check_text
+    from tcw.viewers.check.github import github
+    from tcw.viewers.check.junit import junit
+    from tcw.viewers.check.markdown import markdown
+    from tcw.viewers.check.text import check_text
 
     makers = {
         "text": lambda: check_text(results),
@@ -192,7 +192,7 @@ def _made(results: Sequence[TargetResult], format: str, project: Project, encodi
 
 def _repository(project: Project) -> tuple[str, str]:
     """The repository's folder, which code hosts take paths from, and the project's below it."""
-    from workbench.cli.revisions import NoRevision, repository
+    from tcw.workbench.cli.revisions import NoRevision, repository
 
     folder = project.folder.resolve()
     try:
@@ -213,8 +213,8 @@ def _show(
             text = _made(results, format, project, "utf-8")
             outputs.write("--format", file, text, _KINDS[format])
         elif format == "text":
-            from viewers.check.text import check_lines
-            from viewers.text.lines import write
+            from tcw.viewers.check.text import check_lines
+            from tcw.viewers.text.lines import write
 
             write(check_lines(results), sys.stdout, room()[0])
         else:
@@ -225,8 +225,8 @@ def _accept(
     file: Path, budget: dict[str, Accepted], project: Project, checked: list[Checked]
 ) -> int:
     """Write what was found into the budget; targets that could not be recorded keep theirs."""
-    from viewers.words import plural
-    from workbench.check import budget_file
+    from tcw.viewers.words import plural
+    from tcw.workbench.check import budget_file
 
     code = codes.OK
     for one, target in zip(checked, project.targets, strict=True):

@@ -11,11 +11,11 @@ from typing import Literal
 
 import msgspec
 
-from compiler.cache_folder import CacheRefused, cache_folder, cache_path
-from compiler.trace.records import HookStatus
-from viewers.words import bytes_text
-from workbench.worker.findings import Findings
-from workbench.worker.guardian import CACHES_PREFIX
+from tcw.compiler.cache_folder import CacheRefused, cache_folder, cache_path
+from tcw.compiler.trace.records import HookStatus
+from tcw.viewers.words import bytes_text
+from tcw.workbench.worker.findings import Findings
+from tcw.workbench.worker.guardian import CACHES_PREFIX
 
 OLDEST_TORCH, NEWEST_TORCH = (2, 11), (2, 15)
 TRITON_OF_TORCH = {(2, 11): "3.6", (2, 12): "3.7", (2, 13): "3.7", (2, 14): "3.8", (2, 15): "3.9"}

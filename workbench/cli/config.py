@@ -25,9 +25,9 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from compiler.control.error_words import meant
-from compiler.plain_file import NotPlain, TooLarge, plain_file, read_at_most
-from viewers.plain import plain
+from tcw.compiler.control.error_words import meant
+from tcw.compiler.plain_file import NotPlain, TooLarge, plain_file, read_at_most
+from tcw.viewers.plain import plain
 
 _CODE = ("model", "edit", "edits", "set", "torch-settings")
 _FILES = ("override", "trace", "chrome", "patch", "output", "o")

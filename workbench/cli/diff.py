@@ -31,15 +31,15 @@ import click
 import msgspec
 from click.core import ParameterSource
 
-from compiler.trace.records import Settings, WhatIf
-from viewers.recording import Recording
-from viewers.summary.differences import Difference, difference
-from workbench.cli import codes
-from workbench.cli.config import apply_defaults
-from workbench.cli.explain import exit_code, record, show_text
-from workbench.cli.files import existing_file, is_trace, python_file, reading
-from workbench.cli.folders import trace_in
-from workbench.cli.options import (
+from tcw.compiler.trace.records import Settings, WhatIf
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences import Difference, difference
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.config import apply_defaults
+from tcw.workbench.cli.explain import exit_code, record, show_text
+from tcw.workbench.cli.files import existing_file, is_trace, python_file, reading
+from tcw.workbench.cli.folders import trace_in
+from tcw.workbench.cli.options import (
     FileCommand,
     json_option,
     machine_options,
@@ -50,9 +50,9 @@ from workbench.cli.options import (
     timeout_option,
     until_option,
 )
-from workbench.cli.output import room, write_json, write_markdown
-from workbench.cli.outputs import Outputs
-from workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
+from tcw.workbench.cli.output import room, write_json, write_markdown
+from tcw.workbench.cli.outputs import Outputs
+from tcw.workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,8 @@ def _measured(
     ctx: click.Context, sides: Sequence[Recording], operands: Sequence[ComparedSide]
 ) -> tuple[WhatIf, ...]:
     """Both sides timed in turn, as they were recorded."""
-    from workbench.cli.in_turn import in_turn
-    from workbench.cli.progress import ProgressLine
+    from tcw.workbench.cli.in_turn import in_turn
+    from tcw.workbench.cli.progress import ProgressLine
 
     given = [
         (one.start.settings, at.python)
@@ -165,25 +165,25 @@ def _measured(
 
 def _show(ctx: click.Context, found: Difference, names: tuple[str, str]) -> None:
     if ctx.params["as_json"]:
-        from viewers.json_diff import diff_report
+        from tcw.viewers.json_diff import diff_report
 
         write_json(diff_report(found, *names))
         return
     if ctx.params["as_markdown"]:
-        from viewers.markdown.diff import diff_markdown
+        from tcw.viewers.markdown.diff import diff_markdown
 
         write_markdown(diff_markdown(found, *names))
         return
-    from viewers.text.diff import diff_lines
-    from viewers.text.lines import write
+    from tcw.viewers.text.diff import diff_lines
+    from tcw.viewers.text.lines import write
 
     width = room()[0]
     write(diff_lines(found, *names, width, bool(ctx.params["code"])), sys.stdout, width)
 
 
 def _write(ctx: click.Context, outputs: Outputs, found: Difference, names: tuple[str, str]) -> None:
-    from viewers.reader import whole
-    from viewers.text.diff import diff_lines
+    from tcw.viewers.reader import whole
+    from tcw.viewers.text.diff import diff_lines
 
     reader = whole(found.run, whole(found.base).view.derived)
     report = diff_lines(found, *names, COLUMNS)
@@ -195,7 +195,7 @@ def _with_python(operand: ComparedSide, python: Path | None) -> ComparedSide:
     """Recorded by this interpreter. Raises `click.UsageError` if it cannot."""
     if python is None:
         return operand
-    from workbench.cli.pythons import torch_of
+    from tcw.workbench.cli.pythons import torch_of
 
     if is_trace(operand.file):
         raise click.UsageError(f"{operand.file} is a trace: it is not recorded again")
@@ -257,7 +257,7 @@ def _at_revisions(
 def _at(file: Path, revision: str, called: str, options: str) -> ComparedSide:
     """A file at a revision, under the name that it had there. A revision that has no such file is
     reported by `_settings`."""
-    from workbench.cli.revisions import NoRevision, find
+    from tcw.workbench.cli.revisions import NoRevision, find
 
     try:
         name = find(file, revision).inside.name
@@ -268,14 +268,14 @@ def _at(file: Path, revision: str, called: str, options: str) -> ComparedSide:
 
 def _settings(ctx: click.Context, operand: ComparedSide) -> Settings | None:
     """The options given for both sides, then those of this side alone; None for a trace."""
-    from workbench.cli.explain import command as explain
+    from tcw.workbench.cli.explain import command as explain
 
     if is_trace(operand.file):
         if operand.options or operand.revision:
             raise click.UsageError(f"{operand.file} is a trace: it is not recorded again")
         return None
     if operand.revision:
-        from workbench.cli.revisions import find
+        from tcw.workbench.cli.revisions import find
 
         find(operand.file, operand.revision)
     else:
@@ -306,7 +306,7 @@ def _recording(
         with reading(operand.file):
             return Recording.open(operand.file), codes.OK
     if operand.revision:
-        from workbench.cli.revisions import at_revision
+        from tcw.workbench.cli.revisions import at_revision
 
         file = stack.enter_context(at_revision(operand.file, operand.revision))
         settings = msgspec.structs.replace(settings, file=str(file))
@@ -314,7 +314,7 @@ def _recording(
     end = record(settings, None, recording, quiet=bool(ctx.params["quiet"]), python=operand.python)
     if end.status == "interrupted" or (recording.failure is not None and not recording.graphs):
         if ctx.params["as_json"]:
-            from viewers.json_report import report
+            from tcw.viewers.json_report import report
 
             write_json(report(recording))
         else:

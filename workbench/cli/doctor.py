@@ -8,18 +8,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import msgspec
 
-from compiler.trace.records import HookStatus
-from viewers.plain import fit_encoding, plain
-from workbench.cli import codes
-from workbench.cli.checks import Check, checks
-from workbench.cli.output import write_json
-from workbench.worker.findings import Findings
-from workbench.worker.guarded import guardian_fault
+from tcw.compiler.trace.records import HookStatus
+from tcw.viewers.plain import fit_encoding, plain
+from tcw.workbench import DOOR
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.checks import Check, checks
+from tcw.workbench.cli.output import write_json
+from tcw.workbench.worker.findings import Findings
+from tcw.workbench.worker.guarded import guardian_fault
 
 SECONDS = 180
 MARKS = {"ok": "✓", "limited": "✗", "missing": "✗"}
@@ -52,10 +52,9 @@ def command(as_json: bool) -> int:
 
 def ask_worker() -> Findings:
     """What the worker finds. The worker imports torch; the front end never does. Never raises."""
-    door = Path(__file__).parents[2] / "tcw.py"
     try:
         done = subprocess.run(
-            [sys.executable, "-P", str(door), "--worker", "doctor"],
+            [sys.executable, "-P", DOOR, "--worker", "doctor"],
             capture_output=True,
             timeout=SECONDS,
             stdin=subprocess.DEVNULL,

@@ -7,8 +7,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.edits import EditError, by_file, diff, edited
-from compiler.trace.records import Settings
+from tcw.compiler.edits import EditError, by_file, diff, edited
+from tcw.compiler.trace.records import Settings
 
 
 @dataclass(frozen=True)

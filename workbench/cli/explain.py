@@ -26,12 +26,12 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from compiler.output_file import TRACE, OutputRefused
-from compiler.trace.records import AnyRecord, Decided, End, Record, Settings
-from viewers.recording import Recording
-from workbench.cli import codes
-from workbench.cli.files import is_log, named_trace, reading
-from workbench.cli.options import (
+from tcw.compiler.output_file import TRACE, OutputRefused
+from tcw.compiler.trace.records import AnyRecord, Decided, End, Record, Settings
+from tcw.viewers.recording import Recording
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.files import is_log, named_trace, reading
+from tcw.workbench.cli.options import (
     FileCommand,
     json_option,
     machine_options,
@@ -43,10 +43,10 @@ from workbench.cli.options import (
     trace_option,
     until_option,
 )
-from workbench.cli.output import room, write_json, write_markdown
-from workbench.cli.outputs import Outputs
-from workbench.cli.progress import ProgressLine
-from workbench.cli.sections import show_option
+from tcw.workbench.cli.output import room, write_json, write_markdown
+from tcw.workbench.cli.outputs import Outputs
+from tcw.workbench.cli.progress import ProgressLine
+from tcw.workbench.cli.sections import show_option
 
 
 @click.command(name="explain", cls=FileCommand, help=__doc__)
@@ -99,8 +99,15 @@ def only_for_reading(ctx: click.Context, path: Path) -> None:
 
 def _recorded(ctx: click.Context, path: Path) -> int:
     """What a trace, a log of torch's or a folder of either says: nothing is run."""
-    from workbench.cli.folders import has_several, json_of, markdown_of, only_trace, tell, trace_in
-    from workbench.cli.open import check
+    from tcw.workbench.cli.folders import (
+        has_several,
+        json_of,
+        markdown_of,
+        only_trace,
+        tell,
+        trace_in,
+    )
+    from tcw.workbench.cli.open import check
 
     if has_several(path):
         if ctx.params["as_json"]:
@@ -121,11 +128,11 @@ def _recorded(ctx: click.Context, path: Path) -> int:
 def _report(ctx: click.Context, recording: Recording, trace: Path | None) -> None:
     """Write the report in the form that was requested."""
     if ctx.params["as_json"]:
-        from viewers.json_report import report
+        from tcw.viewers.json_report import report
 
         write_json(report(recording))
     elif ctx.params["as_markdown"]:
-        from viewers.markdown.report import report as markdown
+        from tcw.viewers.markdown.report import report as markdown
 
         write_markdown(markdown(recording, ctx.params["show"]))
     else:
@@ -146,7 +153,7 @@ def record(
     a function that shows the progress of further recordings. `python` is another interpreter for
     the worker. Raises `click.UsageError` if the trace cannot be written.
     """
-    from workbench.worker.client import record as record_in_worker
+    from tcw.workbench.worker.client import record as record_in_worker
 
     with ProgressLine(sys.stderr, quiet) as progress:
 
@@ -166,8 +173,8 @@ def record(
 
 def show_text(recording: Recording, show: tuple[str, ...], trace: Path | None) -> None:
     """Write the summary and the sections to stdout."""
-    from viewers.text.explain import explain
-    from viewers.text.lines import write
+    from tcw.viewers.text.explain import explain
+    from tcw.viewers.text.lines import write
 
     width, height = room()
     write(explain(recording, width, height, show, str(trace or "")), sys.stdout, width)

@@ -29,22 +29,22 @@ from pathlib import Path
 import click
 import msgspec
 
-from compiler.output_file import TRACE, OutputKind
-from compiler.trace.reader import read_trace
-from compiler.trace.records import Warned
-from compiler.trace.records.profile import CallProfile
-from viewers.markdown import MARKERS
-from viewers.reader import whole
-from viewers.recording import Recording
-from viewers.text.explain import explain
-from workbench.cli import codes
-from workbench.cli.files import existing_file, reading
-from workbench.cli.folders import has_several, markdown_of, trace_in
-from workbench.cli.options import markdown_option
-from workbench.cli.output import say, write_markdown
-from workbench.cli.outputs import Outputs
-from workbench.cli.page import COLUMNS, PAGE, most_option, write_page
-from workbench.cli.sections import show_option
+from tcw.compiler.output_file import TRACE, OutputKind
+from tcw.compiler.trace.reader import read_trace
+from tcw.compiler.trace.records import Warned
+from tcw.compiler.trace.records.profile import CallProfile
+from tcw.viewers.markdown import MARKERS
+from tcw.viewers.reader import whole
+from tcw.viewers.recording import Recording
+from tcw.viewers.text.explain import explain
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.files import existing_file, reading
+from tcw.workbench.cli.folders import has_several, markdown_of, trace_in
+from tcw.workbench.cli.options import markdown_option
+from tcw.workbench.cli.output import say, write_markdown
+from tcw.workbench.cli.outputs import Outputs
+from tcw.workbench.cli.page import COLUMNS, PAGE, most_option, write_page
+from tcw.workbench.cli.sections import show_option
 
 REPORT = OutputKind(
     "Markdown report", lambda head: head.startswith(tuple(map(str.encode, MARKERS)))
@@ -101,7 +101,7 @@ def command(
 def _write_redacted(outputs: Outputs, file: Path, output: Path) -> int:
     """Write the copy and say what was taken out. Returns the exit code; raises `click.UsageError`
     for a file that is not a trace, and for an output that may not be written."""
-    from compiler.trace.redaction import redacted
+    from tcw.compiler.trace.redaction import redacted
 
     if output.exists() and output.samefile(file):
         raise click.UsageError(f"--output {output} is the trace itself")
@@ -119,10 +119,10 @@ def _write_redacted(outputs: Outputs, file: Path, output: Path) -> int:
 def markdown(recording: Recording, show: tuple[str, ...] = ()) -> str:
     """The report of `tcw profile` or `tcw explain`."""
     if recording.all(CallProfile) and recording.failure is None and not show:
-        from viewers.markdown.profile import profile_markdown
+        from tcw.viewers.markdown.profile import profile_markdown
 
         return profile_markdown(recording)
-    from viewers.markdown.report import report
+    from tcw.viewers.markdown.report import report
 
     return report(recording, show)
 

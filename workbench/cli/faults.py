@@ -7,10 +7,10 @@ import sys
 import tempfile
 import traceback
 
-from compiler.cache_folder import CacheRefused, cache_folder
-from compiler.control.error_words import error_line
-from workbench.cli import codes
-from workbench.cli.output import say
+from tcw.compiler.cache_folder import CacheRefused, cache_folder
+from tcw.compiler.control.error_words import error_line
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.output import say
 
 
 def report_fault(error: BaseException, arguments: list[str]) -> int:

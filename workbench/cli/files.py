@@ -9,10 +9,10 @@ from pathlib import Path
 
 import click
 
-from compiler.plain_file import special
-from compiler.trace.reader import TraceError
-from compiler.trace.torch_logs.decoder import is_log as begins_like_log
-from compiler.trace.torch_logs.files import head_of, looks_like_log, process_of
+from tcw.compiler.plain_file import special
+from tcw.compiler.trace.reader import TraceError
+from tcw.compiler.trace.torch_logs.decoder import is_log as begins_like_log
+from tcw.compiler.trace.torch_logs.files import head_of, looks_like_log, process_of
 
 
 @contextmanager

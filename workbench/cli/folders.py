@@ -14,28 +14,28 @@ from typing import TYPE_CHECKING
 
 import click
 
-from compiler.plain_file import NotPlain
-from compiler.trace.reader import TraceError
-from compiler.trace.torch_logs.alike import Glance, glance, glances
-from compiler.trace.torch_logs.apart import Parted, parted
-from compiler.trace.torch_logs.files import logs, of_process, process_of
-from compiler.trace.unpacked import UnknownCompression
-from viewers.recording import Recording
-from viewers.text.lines import write
-from viewers.text.processes import Process, Several, Unread, in_order, report
-from workbench.cli.files import TRACE, is_log, reading
-from workbench.cli.output import room, say
-from workbench.worker.trace_file import is_recording
+from tcw.compiler.plain_file import NotPlain
+from tcw.compiler.trace.reader import TraceError
+from tcw.compiler.trace.torch_logs.alike import Glance, glance, glances
+from tcw.compiler.trace.torch_logs.apart import Parted, parted
+from tcw.compiler.trace.torch_logs.files import logs, of_process, process_of
+from tcw.compiler.trace.unpacked import UnknownCompression
+from tcw.viewers.recording import Recording
+from tcw.viewers.text.lines import write
+from tcw.viewers.text.processes import Process, Several, Unread, in_order, report
+from tcw.workbench.cli.files import TRACE, is_log, reading
+from tcw.workbench.cli.output import room, say
+from tcw.workbench.worker.trace_file import is_recording
 
 DECODED = 40 << 20
 """Bytes of logs that say different things from which only some of them are decoded: those that say
 what most do, and those that are the first to do something else."""
 
 if TYPE_CHECKING:
-    from viewers.json_folder import FolderReport
+    from tcw.viewers.json_folder import FolderReport
 
 NOTES = "not-recorded-*.txt"
-"""Left by `tcw_start` where a process could not be recorded."""
+"""Left by `tcw.start_up` where a process could not be recorded."""
 _NOTE_BYTES = 2000
 
 
@@ -159,14 +159,14 @@ def _files(state: _State) -> list[tuple[Path, bool]]:
 
 def json_of(folder: Path) -> FolderReport:
     """The same as the object of `--json`. Raises `click.UsageError` if there is nothing in it."""
-    from viewers.json_folder import folder_report
+    from tcw.viewers.json_folder import folder_report
 
     return folder_report(several_in(folder))
 
 
 def markdown_of(folder: Path) -> str:
     """The same verdict as Markdown. Raises `click.UsageError` if there is nothing in it."""
-    from viewers.markdown.processes import processes_markdown
+    from tcw.viewers.markdown.processes import processes_markdown
 
     return processes_markdown(several_in(folder))
 

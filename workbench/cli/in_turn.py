@@ -2,7 +2,7 @@
 
 Both processes stay alive, and one times some calls while the other waits, so that a drift of the
 machine affects both alike. A turn counts as its median; differences and noise are those of all
-comparisons (`compiler.measure.rounds.noise`).
+comparisons (`tcw.compiler.measure.rounds.noise`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from statistics import median
 
 from msgspec import structs
 
-from compiler.measure.rounds.noise import difference, timed
-from compiler.trace.records import Settings, WhatIf
-from workbench.cli.trials import Gone, Start, TrialWorker, started_by
-from workbench.worker.trace_file import OnRecord
+from tcw.compiler.measure.rounds.noise import difference, timed
+from tcw.compiler.trace.records import Settings, WhatIf
+from tcw.workbench.cli.trials import Gone, Start, TrialWorker, started_by
+from tcw.workbench.worker.trace_file import OnRecord
 
 TURNS = 20
 LEAST = 9

@@ -8,8 +8,8 @@ from typing import Literal
 
 import click
 
-from workbench.cli import codes
-from workbench.cli.output import say, write_json
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.output import say, write_json
 
 VERBS = (
     *("explain", "run", "profile", "diff", "check", "repro"),
@@ -46,7 +46,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in VERBS:
             return None
-        command: click.Command = import_module(f"workbench.cli.{cmd_name}").command
+        command: click.Command = import_module(f"tcw.workbench.cli.{cmd_name}").command
         return command
 
     def resolve_command(
@@ -63,7 +63,7 @@ class Verbs(click.Group):
 
 
 def _meant(name: str) -> str:
-    from compiler.control.error_words import meant
+    from tcw.compiler.control.error_words import meant
 
     if close := meant(name, VERBS):
         return close
@@ -124,7 +124,7 @@ def main(arguments: list[str]) -> int:
     try:
         return _run(arguments)
     except Exception as error:
-        from workbench.cli.faults import report_fault
+        from tcw.workbench.cli.faults import report_fault
 
         code = report_fault(error, arguments)
         _json_of_failure(arguments, "internal", type(error).__name__, str(error))
@@ -167,7 +167,7 @@ def _json_of_failure(
     before_script = arguments[: arguments.index("--")] if "--" in arguments else arguments
     if "--json" not in before_script or arguments[0] == "run":
         return
-    from viewers.json_report import failed_report
+    from tcw.viewers.json_report import failed_report
 
     culprit: Literal["user", "tcw"] = "tcw" if status == "internal" else "user"
     write_json(failed_report(status, kind, message, culprit))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     End,
     Engine,
@@ -20,9 +20,9 @@ from compiler.trace.records import (
     Timed,
     Warned,
 )
-from viewers.recording import Recording
-from viewers.words import plural
-from workbench.worker.trace_file import OnRecord
+from tcw.viewers.recording import Recording
+from tcw.viewers.words import plural
+from tcw.workbench.worker.trace_file import OnRecord
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def modes(
 
     Each way is recorded from empty caches, with the other settings as given. `see` receives all
     records of all workers, to show progress. Ends when the user interrupts.
-    `record`: `workbench.worker.client.record`, or one like it.
+    `record`: `tcw.workbench.worker.client.record`, or one like it.
     """
     make = record or _record()
     base: Recording | None = None
@@ -88,7 +88,7 @@ def modes(
 
 
 def _record() -> Callable[..., End]:
-    from workbench.worker.client import record
+    from tcw.workbench.worker.client import record
 
     return record
 

@@ -24,10 +24,10 @@ from pathlib import Path
 
 import click
 
-from compiler.trace.reader import HEAD, decoder_for, open_trace
-from workbench.cli.files import existing_file, python_file, reading
-from workbench.cli.folders import following, has_several, several_in, trace_in, traces
-from workbench.cli.options import ascii_option, importing_screen, questions_option
+from tcw.compiler.trace.reader import HEAD, decoder_for, open_trace
+from tcw.workbench.cli.files import existing_file, python_file, reading
+from tcw.workbench.cli.folders import following, has_several, several_in, trace_in, traces
+from tcw.workbench.cli.options import ascii_option, importing_screen, questions_option
 
 
 @click.command(name="open", help=__doc__)
@@ -72,8 +72,8 @@ def command(
     if source is not None:
         python_file(source)
     with importing_screen("open"):
-        from workbench.tui.again import Word
-        from workbench.tui.app import run
+        from tcw.workbench.tui.again import Word
+        from tcw.workbench.tui.app import run
 
     word = Word(source, model, yes, view_only)
     several = several_in(file) if folder else None

@@ -12,16 +12,16 @@ from typing import Any, Literal, TypeVar, cast
 
 import click
 
-from compiler.control.decisions import ENGINES as DECIDING
-from compiler.control.decisions import OverrideError, engine_of, read_overrides
-from compiler.control.stages import STAGES
-from compiler.control.torch_settings import SettingError, read_setting
-from compiler.edits import KINDS, EditError, read_edit
-from compiler.trace.records import Settings, Stage
-from compiler.trace.records.session import GradMode
-from viewers.teaching.predict import QUESTIONS
-from workbench.cli.config import apply_defaults
-from workbench.cli.files import python_file
+from tcw.compiler.control.decisions import ENGINES as DECIDING
+from tcw.compiler.control.decisions import OverrideError, engine_of, read_overrides
+from tcw.compiler.control.stages import STAGES
+from tcw.compiler.control.torch_settings import SettingError, read_setting
+from tcw.compiler.edits import KINDS, EditError, read_edit
+from tcw.compiler.trace.records import Settings, Stage
+from tcw.compiler.trace.records.session import GradMode
+from tcw.viewers.teaching.predict import QUESTIONS
+from tcw.workbench.cli.config import apply_defaults
+from tcw.workbench.cli.files import python_file
 
 ENGINES = ("inductor", "tcw", "both")
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")

@@ -80,7 +80,7 @@ def room() -> tuple[int, int]:
 
 def say(message: str) -> None:
     """Write a message to stderr, each line escaped for the terminal."""
-    from viewers.plain import fit_encoding, plain_lines
+    from tcw.viewers.plain import fit_encoding, plain_lines
 
     encoding = sys.stderr.encoding or "ascii"
     with contextlib.suppress(OSError, ValueError):
@@ -90,13 +90,13 @@ def say(message: str) -> None:
 
 def write_json(value: Any) -> None:
     """Write a value to stdout as JSON, escaped where the stream's encoding requires it."""
-    from viewers.json_text import json_text
+    from tcw.viewers.json_text import json_text
 
     sys.stdout.write(json_text(value, encoding=sys.stdout.encoding or "utf-8"))
 
 
 def write_markdown(text: str) -> None:
     """Write a report to stdout, with replacements where the stream's encoding requires them."""
-    from viewers.plain import fit_encoding
+    from tcw.viewers.plain import fit_encoding
 
     sys.stdout.write(fit_encoding(text, sys.stdout.encoding or "utf-8"))

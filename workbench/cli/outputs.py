@@ -11,11 +11,11 @@ from pathlib import Path
 
 import click
 
-from compiler.edits import EditError, by_file
-from compiler.output_file import OutputKind, check, words, write
-from compiler.trace.records import End, Settings
-from workbench.cli import codes
-from workbench.cli.output import say
+from tcw.compiler.edits import EditError, by_file
+from tcw.compiler.output_file import OutputKind, check, words, write
+from tcw.compiler.trace.records import End, Settings
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.output import say
 
 _TAIL_BYTES = 1 << 16
 """The end record of a trace is within its last bytes; notes may follow it."""

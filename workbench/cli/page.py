@@ -8,14 +8,14 @@ from pathlib import Path
 
 import click
 
-from compiler.output_file import OutputKind
-from viewers.html import BEGIN
-from viewers.kit.lines import TextLine
-from viewers.reader import Reader
-from viewers.text.lines import write as write_lines
-from viewers.words import bytes_text
-from workbench.cli.output import say
-from workbench.cli.outputs import Outputs
+from tcw.compiler.output_file import OutputKind
+from tcw.viewers.html import BEGIN
+from tcw.viewers.kit.lines import TextLine
+from tcw.viewers.reader import Reader
+from tcw.viewers.text.lines import write as write_lines
+from tcw.viewers.words import bytes_text
+from tcw.workbench.cli.output import say
+from tcw.workbench.cli.outputs import Outputs
 
 PAGE = OutputKind("page that tcw exported", lambda head: head.startswith(BEGIN.encode()))
 COLUMNS = 100
@@ -50,8 +50,8 @@ def write_page(
 ) -> None:
     """Write what `reader` can show, at most about `most` megabytes; `report` is for a browser that
     runs no script. `output` is a file that `outputs` expects."""
-    from viewers.html.document import document
-    from viewers.html.tour import Tour
+    from tcw.viewers.html.document import document
+    from tcw.viewers.html.tour import Tour
 
     text = io.StringIO()
     write_lines(report, text, COLUMNS)

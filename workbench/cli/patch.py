@@ -9,13 +9,13 @@ from pathlib import Path
 
 from msgspec import structs
 
-from compiler.edits import EditError, applied, diff
-from compiler.trace.records import Settings, Trial
-from viewers.summary.profile.tried import chosen
-from workbench.cli.edits import base_of, names_of, source_diff, texts_of
-from workbench.cli.output import say
-from workbench.cli.outputs import Outputs
-from workbench.cli.trials import changed_by
+from tcw.compiler.edits import EditError, applied, diff
+from tcw.compiler.trace.records import Settings, Trial
+from tcw.viewers.summary.profile.tried import chosen
+from tcw.workbench.cli.edits import base_of, names_of, source_diff, texts_of
+from tcw.workbench.cli.output import say
+from tcw.workbench.cli.outputs import Outputs
+from tcw.workbench.cli.trials import changed_by
 
 
 def write_patch(outputs: Outputs, path: Path, settings: Settings, trials: Sequence[Trial]) -> None:

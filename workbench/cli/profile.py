@@ -27,14 +27,14 @@ from typing import Any
 import click
 import msgspec
 
-from compiler.output_file import TRACE
-from compiler.trace.records import AnyRecord, End, Record, Trial
-from compiler.trace.records.profile import CallProfile
-from viewers.chrome_trace import CHROME, chrome_trace
-from viewers.json_text import json_text
-from viewers.recording import Recording
-from workbench.cli.explain import exit_code, record, show_text
-from workbench.cli.options import (
+from tcw.compiler.output_file import TRACE
+from tcw.compiler.trace.records import AnyRecord, End, Record, Trial
+from tcw.compiler.trace.records.profile import CallProfile
+from tcw.viewers.chrome_trace import CHROME, chrome_trace
+from tcw.viewers.json_text import json_text
+from tcw.viewers.recording import Recording
+from tcw.workbench.cli.explain import exit_code, record, show_text
+from tcw.workbench.cli.options import (
     FileCommand,
     cached_option,
     call_option,
@@ -46,9 +46,9 @@ from workbench.cli.options import (
     timeout_option,
     trace_option,
 )
-from workbench.cli.output import room, write_json, write_markdown
-from workbench.cli.outputs import Outputs
-from workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
+from tcw.workbench.cli.output import room, write_json, write_markdown
+from tcw.workbench.cli.outputs import Outputs
+from tcw.workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
 
 SORTS = ("difference", "time", "line")
 
@@ -129,35 +129,35 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
     def then(end: End, see: Callable[[AnyRecord], None]) -> Iterator[Record]:
         if given["modes"] and end.status != "interrupted":
-            from workbench.cli.modes import modes
+            from tcw.workbench.cli.modes import modes
 
             yield from modes(settings, see=see)
         if given["tries"] and end.status == "ok":
-            from workbench.cli.trials import tried
+            from tcw.workbench.cli.trials import tried
 
             yield from tried(settings, recording, see)
 
     end = record(settings, trace, recording, quiet=bool(given["quiet"]), then=then)
     if given["patch"] is not None:
-        from workbench.cli.patch import write_patch
+        from tcw.workbench.cli.patch import write_patch
 
         write_patch(outputs, given["patch"], settings, recording.all(Trial))
     if given["chrome"] is not None:
         outputs.write("--chrome", given["chrome"], json_text(chrome_trace(recording), 0), CHROME)
     if given["output"] is not None:
-        from viewers.reader import whole
-        from viewers.text.profile import profile
+        from tcw.viewers.reader import whole
+        from tcw.viewers.text.profile import profile
 
         reader, title = whole(recording), f"tcw profile {file.name}"
         write_page(
             outputs, given["output"], reader, title, profile(recording, COLUMNS, 0), given["most"]
         )
     if given["as_json"]:
-        from viewers.json_report import report
+        from tcw.viewers.json_report import report
 
         write_json(report(recording))
     elif given["as_markdown"]:
-        from workbench.cli.export import markdown
+        from tcw.workbench.cli.export import markdown
 
         write_markdown(markdown(recording))
     else:
@@ -167,13 +167,13 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
 
 def _show(recording: Recording, ctx: click.Context, trace: Path | None) -> None:
-    from viewers.text.lines import write
+    from tcw.viewers.text.lines import write
 
     if recording.failure is not None or not recording.all(CallProfile):
         show_text(recording, (), trace)
         return
     width, height = room()
-    from viewers.text.profile import profile
+    from tcw.viewers.text.profile import profile
 
     lines = profile(
         recording,

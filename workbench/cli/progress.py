@@ -8,9 +8,9 @@ import threading
 import time
 from typing import TextIO
 
-from compiler.trace.records import AnyRecord, Progress, StageStart
-from viewers.kit.cells import cut
-from viewers.plain import fit_encoding, plain
+from tcw.compiler.trace.records import AnyRecord, Progress, StageStart
+from tcw.viewers.kit.cells import cut
+from tcw.viewers.plain import fit_encoding, plain
 
 PATIENCE = 10.0
 """Seconds between lines if stderr is not a terminal; a shorter recording prints none."""

@@ -27,20 +27,20 @@ from typing import Any
 import click
 import msgspec
 
-from compiler.output_file import check, words, write
-from compiler.trace.reader import TraceError
-from compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
-from viewers.collected import grouped
-from viewers.command_line import FILE
-from viewers.kit.lines import BLANK, TextLine, line
-from viewers.kit.spans import Role
-from viewers.recording import Recording
-from viewers.words import listed
-from workbench.cli import codes
-from workbench.cli.config import apply_defaults
-from workbench.cli.explain import exit_code, record, show_text
-from workbench.cli.files import existing_file, is_trace, python_file
-from workbench.cli.options import (
+from tcw.compiler.output_file import check, words, write
+from tcw.compiler.trace.reader import TraceError
+from tcw.compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
+from tcw.viewers.collected import grouped
+from tcw.viewers.command_line import FILE
+from tcw.viewers.kit.lines import BLANK, TextLine, line
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.recording import Recording
+from tcw.viewers.words import listed
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.config import apply_defaults
+from tcw.workbench.cli.explain import exit_code, record, show_text
+from tcw.workbench.cli.files import existing_file, is_trace, python_file
+from tcw.workbench.cli.options import (
     FileCommand,
     cached_option,
     call_option,
@@ -49,7 +49,7 @@ from workbench.cli.options import (
     settings_of,
     timeout_option,
 )
-from workbench.cli.output import room
+from tcw.workbench.cli.output import room
 
 
 @click.command(name="repro", cls=FileCommand, help=__doc__)
@@ -104,7 +104,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
             show_text(recording, (), None)
             return exit_code(recording, end)
     result = written(recording, given["kernel"], output, of_trace)
-    from viewers.text.lines import write as write_text
+    from tcw.viewers.text.lines import write as write_text
 
     write_text(result.lines, sys.stdout, room()[0])
     if result.trouble:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from workbench.worker.guardian import own_folder
+from tcw.workbench.worker.guardian import own_folder
 
 _OF_ANOTHER = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 """Set by git for its hooks: they say which repository a command is about, wherever it runs."""

@@ -22,12 +22,12 @@ from pathlib import Path
 
 import click
 
-from compiler.output_file import safe_name
-from compiler.trace.bounded import size_of
-from workbench import program as programs
-from workbench.cli import codes
-from workbench.cli.files import existing_file
-from workbench.cli.output import say
+from tcw.compiler.output_file import safe_name
+from tcw.compiler.trace.bounded import size_of
+from tcw.workbench import program as programs
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.files import existing_file
+from tcw.workbench.cli.output import say
 
 
 class NotStarted(click.UsageError):
@@ -96,7 +96,7 @@ def _size(value: str | None) -> int:
 
 
 def _told(folder: Path) -> bool:
-    from workbench.cli.folders import tell
+    from tcw.workbench.cli.folders import tell
 
     found = tell(folder, "stderr")
     if not found:

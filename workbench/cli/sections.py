@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from compiler.control.error_words import meant
-from viewers.text.sections import DETAILS, SECTIONS
+from tcw.compiler.control.error_words import meant
+from tcw.viewers.text.sections import DETAILS, SECTIONS
 
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import click
 
-from workbench.cli import codes
-from workbench.cli.files import existing_file, is_trace, python_file
-from workbench.cli.options import FileCommand
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.files import existing_file, is_trace, python_file
+from tcw.workbench.cli.options import FileCommand
 
 LACKING = (
     "tcw serve needs the package textual-serve, which is not installed: pip install textual-serve"
@@ -72,7 +72,7 @@ def command(
     if find_spec("textual_serve") is None:
         raise click.UsageError(LACKING)
     listening = _listen(host, port)
-    from workbench.web.server import Pages
+    from tcw.workbench.web.server import Pages
 
     with listening:
         Pages(words, host, listening, font_size).run()
@@ -83,13 +83,13 @@ def _words(file: Path, rest: list[str], allow_run: bool) -> list[str]:
     """The verb and arguments of a page's process. Raises `click.UsageError` if they are wrong."""
     existing_file(file)
     if is_trace(file):
-        from workbench.cli import open as opening
+        from tcw.workbench.cli import open as opening
 
         opening.check(file)
         words = [str(file), *([] if allow_run else ["--view-only"]), *rest]
         opening.command.make_context("open", list(words))
         return ["open", *words]
-    from workbench.cli import step
+    from tcw.workbench.cli import step
 
     python_file(file)
     if allow_run:

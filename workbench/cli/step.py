@@ -19,10 +19,10 @@ from typing import Any
 
 import click
 
-from compiler.control.breakpoints import BreakpointError, parse
-from compiler.control.commands import Breakpoint
-from compiler.output_file import TRACE
-from workbench.cli.options import (
+from tcw.compiler.control.breakpoints import BreakpointError, parse
+from tcw.compiler.control.commands import Breakpoint
+from tcw.compiler.output_file import TRACE
+from tcw.workbench.cli.options import (
     FileCommand,
     ascii_option,
     importing_screen,
@@ -32,7 +32,7 @@ from workbench.cli.options import (
     questions_option,
     trace_option,
 )
-from workbench.cli.outputs import Outputs
+from tcw.workbench.cli.outputs import Outputs
 
 
 @click.command(name="step", cls=FileCommand, help=__doc__)
@@ -58,7 +58,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     trace: Path | None = ctx.params["trace"]
     Outputs(settings).expect("--trace", trace, TRACE)
     with importing_screen("step"):
-        from workbench.tui.app import run_live
+        from tcw.workbench.tui.app import run_live
 
     return run_live(
         settings,

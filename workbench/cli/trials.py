@@ -15,9 +15,9 @@ from typing import Any, TypeVar, cast
 import click
 from msgspec import structs
 
-from compiler.control.commands import Measure, Rerun, TimeCalls
-from compiler.control.decisions import engine_of
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Measure, Rerun, TimeCalls
+from tcw.compiler.control.decisions import engine_of
+from tcw.compiler.trace.records import (
     AnyRecord,
     CallEnd,
     CallTimes,
@@ -34,16 +34,16 @@ from compiler.trace.records import (
     Warned,
     WhatIf,
 )
-from viewers.command_line import command_line
-from viewers.recording import Recording
-from viewers.summary.numerics import not_comparable, rejected_words
-from viewers.summary.profile import profiles_of
-from viewers.summary.profile.causes.cause import Suggestion
-from viewers.summary.profile.tried import TOGETHER, best_of_groups
-from workbench.cli.edits import source_diff
-from workbench.cli.options import model_options
-from workbench.worker.client import Driver
-from workbench.worker.trace_file import OnRecord
+from tcw.viewers.command_line import command_line
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.numerics import not_comparable, rejected_words
+from tcw.viewers.summary.profile import profiles_of
+from tcw.viewers.summary.profile.causes.cause import Suggestion
+from tcw.viewers.summary.profile.tried import TOGETHER, best_of_groups
+from tcw.workbench.cli.edits import source_diff
+from tcw.workbench.cli.options import model_options
+from tcw.workbench.worker.client import Driver
+from tcw.workbench.worker.trace_file import OnRecord
 
 PATIENCE = 900.0
 """Timeout of one compile or one comparison, seconds."""

@@ -1,7 +1,7 @@
 """Python imports this at start-up where `tcw run` has put this folder first on PYTHONPATH.
 
-It starts the recording (`tcw_start`), takes the folder off `sys.path`, and lets the program's own
-`sitecustomize` run, if it has one. Standard library only: it runs in any Python.
+It starts the recording (`tcw.start_up`), takes the folder off `sys.path`, and lets the program's
+own `sitecustomize` run, if it has one. Standard library only: it runs in any Python.
 """
 
 import os
@@ -10,19 +10,19 @@ import sys
 
 def _begin() -> None:
     folder = os.path.dirname(os.path.abspath(__file__))
-    root = os.path.dirname(os.path.dirname(folder))
+    root = os.path.dirname(os.path.dirname(folder))  # tcw/, which this Python need not find
     try:
-        if "tcw_start" not in sys.modules:
+        if "tcw.start_up" not in sys.modules:
             from importlib.machinery import SourceFileLoader
 
-            file = os.path.join(root, "tcw_start.py")
-            sys.modules["tcw_start"] = module = type(sys)("tcw_start")
+            file = os.path.join(root, "start_up.py")
+            sys.modules["tcw.start_up"] = module = type(sys)("tcw.start_up")
             module.__file__ = file
-            SourceFileLoader("tcw_start", file).exec_module(module)
-        sys.modules["tcw_start"].install()
+            SourceFileLoader("tcw.start_up", file).exec_module(module)
+        sys.modules["tcw.start_up"].install()
     except Exception as error:  # such as a Python that is too old: the program runs all the same
         sys.stderr.write(f"tcw: not recorded: {type(error).__name__}: {error}\n")
-    sys.path[:] = [one for one in sys.path if os.path.abspath(one or ".") != folder]
+    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != folder]
     ours = sys.modules.pop("sitecustomize", None)
     try:
         __import__("sitecustomize")  # the program's own

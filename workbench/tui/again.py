@@ -16,15 +16,15 @@ from pathlib import Path
 import click
 from msgspec import structs
 
-from compiler.control.torch_settings import SettingError, read_setting
-from compiler.edits import KINDS, EditError, read_edit
-from compiler.plain_file import TooLarge, read_plain
-from compiler.trace.records import Settings
-from viewers.recording import Recording, lines_of
-from viewers.words import bytes_text
-from workbench.cli.files import python_file
-from workbench.cli.options import MODES
-from workbench.worker.specification import (
+from tcw.compiler.control.torch_settings import SettingError, read_setting
+from tcw.compiler.edits import KINDS, EditError, read_edit
+from tcw.compiler.plain_file import TooLarge, read_plain
+from tcw.compiler.trace.records import Settings
+from tcw.viewers.recording import Recording, lines_of
+from tcw.viewers.words import bytes_text
+from tcw.workbench.cli.files import python_file
+from tcw.workbench.cli.options import MODES
+from tcw.workbench.worker.specification import (
     Argument,
     SpecificationError,
     TensorSpecification,

@@ -17,22 +17,22 @@ from pathlib import Path
 from textual.app import App
 from textual.filter import LineFilter
 
-from compiler.control.commands import Breakpoint
-from compiler.trace.reader import TraceError, open_trace
-from compiler.trace.records import Settings
-from viewers.kit.theme import THEMES, Theme, ThemeName
-from viewers.panes.view import Derived
-from viewers.plain import plain
-from viewers.reader import whole
-from viewers.recording import Recording
-from viewers.teaching.predict import QUESTIONS
-from viewers.text.processes import Several
-from workbench.cli import codes
-from workbench.tui.again import Word
-from workbench.tui.bench import Bench
-from workbench.tui.feed import FileFeed
-from workbench.tui.glyphs import Ascii, needed
-from workbench.tui.live_feed import Feed, LiveFeed, Starts
+from tcw.compiler.control.commands import Breakpoint
+from tcw.compiler.trace.reader import TraceError, open_trace
+from tcw.compiler.trace.records import Settings
+from tcw.viewers.kit.theme import THEMES, Theme, ThemeName
+from tcw.viewers.panes.view import Derived
+from tcw.viewers.plain import plain
+from tcw.viewers.reader import whole
+from tcw.viewers.recording import Recording
+from tcw.viewers.teaching.predict import QUESTIONS
+from tcw.viewers.text.processes import Several
+from tcw.workbench.cli import codes
+from tcw.workbench.tui.again import Word
+from tcw.workbench.tui.bench import Bench
+from tcw.workbench.tui.feed import FileFeed
+from tcw.workbench.tui.glyphs import Ascii, needed
+from tcw.workbench.tui.live_feed import Feed, LiveFeed, Starts
 
 LOOK_SECONDS = 2.0
 """How often to look whether the terminal is still there."""
@@ -159,7 +159,7 @@ class Workbench(App[None]):
     def drives(self) -> Starts:
         """What starts a worker; imported on first use."""
         if self.drive is None:
-            from workbench.worker.client import Driver
+            from tcw.workbench.worker.client import Driver
 
             self.drive = Driver
         return self.drive
@@ -236,7 +236,7 @@ def run_live(
 
     `trace` is overwritten. 0; 2 where it cannot be written; 4 for a fault of ours.
     """
-    from workbench.worker.client import Driver
+    from tcw.workbench.worker.client import Driver
 
     feed = LiveFeed(Driver, settings, trace, breakpoints)
     ascii_only = ascii_only or _ascii_terminal()

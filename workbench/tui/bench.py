@@ -11,44 +11,44 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 from textual.screen import Screen
 
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord
-from viewers.kit.theme import THEMES, Theme, ThemeName
-from viewers.navigator import Navigator
-from viewers.panes import bar, chrome, spine
-from viewers.panes.arrangement import presented
-from viewers.panes.rows import Row
-from viewers.panes.targets import ToBreakpoint, ToInputs, ToProcess, ToSetting, ToSuggestion
-from viewers.panes.view import Derived, View
-from viewers.recording import Recording
-from workbench.tui import edges
-from workbench.tui.breaking import Breaking
-from workbench.tui.canvas import CanvasView
-from workbench.tui.commands import Commands, command
-from workbench.tui.comparing import Comparing
-from workbench.tui.deciding import Deciding
-from workbench.tui.driving import Driving
-from workbench.tui.edge import Edge, Lines
-from workbench.tui.entry import Entry
-from workbench.tui.layouts import Layouts
-from workbench.tui.live_feed import Feed, LiveFeed
-from workbench.tui.messages import Delivered, Moved, Opened, Unreadable
-from workbench.tui.moving import Moving
-from workbench.tui.notes import Noting
-from workbench.tui.overlay import Palette, PaletteChoice
-from workbench.tui.overrides import Overrides
-from workbench.tui.pane import PaneView
-from workbench.tui.predict import Predicting
-from workbench.tui.reading import FeedReader
-from workbench.tui.remembering import Remembering
-from workbench.tui.running_again import RunningAgain
-from workbench.tui.saving import Saving
-from workbench.tui.scrubbing import Scrubbing
-from workbench.tui.searching import Searching
-from workbench.tui.setting import Setting
-from workbench.tui.stage import ROOMY, Stage, spine_width
-from workbench.tui.tool import Tool
-from workbench.tui.turning import Turning
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import AnyRecord
+from tcw.viewers.kit.theme import THEMES, Theme, ThemeName
+from tcw.viewers.navigator import Navigator
+from tcw.viewers.panes import bar, chrome, spine
+from tcw.viewers.panes.arrangement import presented
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.targets import ToBreakpoint, ToInputs, ToProcess, ToSetting, ToSuggestion
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.recording import Recording
+from tcw.workbench.tui import edges
+from tcw.workbench.tui.breaking import Breaking
+from tcw.workbench.tui.canvas import CanvasView
+from tcw.workbench.tui.commands import Commands, command
+from tcw.workbench.tui.comparing import Comparing
+from tcw.workbench.tui.deciding import Deciding
+from tcw.workbench.tui.driving import Driving
+from tcw.workbench.tui.edge import Edge, Lines
+from tcw.workbench.tui.entry import Entry
+from tcw.workbench.tui.layouts import Layouts
+from tcw.workbench.tui.live_feed import Feed, LiveFeed
+from tcw.workbench.tui.messages import Delivered, Moved, Opened, Unreadable
+from tcw.workbench.tui.moving import Moving
+from tcw.workbench.tui.notes import Noting
+from tcw.workbench.tui.overlay import Palette, PaletteChoice
+from tcw.workbench.tui.overrides import Overrides
+from tcw.workbench.tui.pane import PaneView
+from tcw.workbench.tui.predict import Predicting
+from tcw.workbench.tui.reading import FeedReader
+from tcw.workbench.tui.remembering import Remembering
+from tcw.workbench.tui.running_again import RunningAgain
+from tcw.workbench.tui.saving import Saving
+from tcw.workbench.tui.scrubbing import Scrubbing
+from tcw.workbench.tui.searching import Searching
+from tcw.workbench.tui.setting import Setting
+from tcw.workbench.tui.stage import ROOMY, Stage, spine_width
+from tcw.workbench.tui.tool import Tool
+from tcw.workbench.tui.turning import Turning
 
 
 class Bench(Screen[None]):

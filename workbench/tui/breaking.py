@@ -7,13 +7,13 @@ from functools import partial
 
 from msgspec import structs
 
-from compiler.control.commands import Breakpoint, SetBreakpoints
-from compiler.trace.bounded import bytes_of
-from viewers.panes import breakpoints as listed
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.driving import Driving
-from workbench.tui.overlay import PaletteChoice
+from tcw.compiler.control.commands import Breakpoint, SetBreakpoints
+from tcw.compiler.trace.bounded import bytes_of
+from tcw.viewers.panes import breakpoints as listed
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.driving import Driving
+from tcw.workbench.tui.overlay import PaletteChoice
 
 
 @dataclass(eq=False)

@@ -11,19 +11,19 @@ from rich.segment import Segment
 from textual import events
 from textual.strip import Strip
 
-from compiler.trace.provenance import Quality
-from compiler.trace.refs import Ref
-from viewers.drawing.blocks import SCALES, all_key
-from viewers.drawing.diagram import Block
-from viewers.drawing.layout import Box, DrawnBlocks, Line
-from viewers.kit.theme import Theme, Tint
-from viewers.panes.picture import Picture
-from viewers.panes.targets import ToBlock
-from viewers.panes.view import View
-from workbench.tui.canvas_paint import CanvasPaint
-from workbench.tui.messages import Moved, Opened
-from workbench.tui.paint import exactly
-from workbench.tui.pane import Make, PaneView
+from tcw.compiler.trace.provenance import Quality
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.drawing.blocks import SCALES, all_key
+from tcw.viewers.drawing.diagram import Block
+from tcw.viewers.drawing.layout import Box, DrawnBlocks, Line
+from tcw.viewers.kit.theme import Theme, Tint
+from tcw.viewers.panes.picture import Picture
+from tcw.viewers.panes.targets import ToBlock
+from tcw.viewers.panes.view import View
+from tcw.workbench.tui.canvas_paint import CanvasPaint
+from tcw.workbench.tui.messages import Moved, Opened
+from tcw.workbench.tui.paint import exactly
+from tcw.workbench.tui.pane import Make, PaneView
 
 AT_ONCE = 400
 """The most blocks that are laid out before the next frame."""

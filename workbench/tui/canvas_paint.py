@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from rich.segment import Segment
 from rich.style import Style
 
-from viewers.drawing.cells import CellRun, row
-from viewers.drawing.layout import DrawnBlocks, Line
-from viewers.kit.colours import fill_of
-from viewers.kit.spans import Span, clip
-from viewers.kit.theme import Theme, Tint
-from viewers.panes.picture import Picture
-from workbench.tui.paint import harmless
+from tcw.viewers.drawing.cells import CellRun, row
+from tcw.viewers.drawing.layout import DrawnBlocks, Line
+from tcw.viewers.kit.colours import fill_of
+from tcw.viewers.kit.spans import Span, clip
+from tcw.viewers.kit.theme import Theme, Tint
+from tcw.viewers.panes.picture import Picture
+from tcw.workbench.tui.paint import harmless
 
 
 @dataclass(frozen=True, slots=True)

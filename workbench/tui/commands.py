@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from viewers.plain import spelled
+from tcw.viewers.plain import spelled
 
 CommandRun = Callable[[], Awaitable[None] | None]
 Method = TypeVar("Method")
@@ -55,7 +55,7 @@ class Commands:
     """The commands of a screen's controllers, in the order in which they are declared."""
 
     def __init__(self, spells_keys: bool = False) -> None:
-        """`spells_keys`: see `viewers.kit.theme.Theme`."""
+        """`spells_keys`: see `tcw.viewers.kit.theme.Theme`."""
         self._spells_keys = spells_keys
         self.by_name: dict[str, ScreenCommand] = {}
         self.by_key: dict[str, ScreenCommand] = {}

@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from compiler.control.commands import Measure, Rerun
-from compiler.control.decisions import APART
-from compiler.trace.records import Run, Settings
-from viewers.panes import decision_bar
-from viewers.plain import plain
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.driving import Driving
-from workbench.tui.overrides import Overrides
-from workbench.tui.overruled import because
-from workbench.tui.running_again import RunningAgain
+from tcw.compiler.control.commands import Measure, Rerun
+from tcw.compiler.control.decisions import APART
+from tcw.compiler.trace.records import Run, Settings
+from tcw.viewers.panes import decision_bar
+from tcw.viewers.plain import plain
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.driving import Driving
+from tcw.workbench.tui.overrides import Overrides
+from tcw.workbench.tui.overruled import because
+from tcw.workbench.tui.running_again import RunningAgain
 
 
 @dataclass(eq=False)

@@ -9,13 +9,13 @@ from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
-from viewers.kit.cells import pad, wrap
-from viewers.kit.spans import Line, Role, width_of
-from viewers.kit.theme import Theme, Tint
-from viewers.panes.rows import BLANK, Row
-from viewers.plain import plain
-from workbench.tui.again import Thing
-from workbench.tui.overlay import Sheet
+from tcw.viewers.kit.cells import pad, wrap
+from tcw.viewers.kit.spans import Line, Role, width_of
+from tcw.viewers.kit.theme import Theme, Tint
+from tcw.viewers.panes.rows import BLANK, Row
+from tcw.viewers.plain import plain
+from tcw.workbench.tui.again import Thing
+from tcw.workbench.tui.overlay import Sheet
 
 NAMES = 11
 """Width of the column of names, in cells."""

@@ -8,19 +8,19 @@ from functools import partial, partialmethod
 
 from msgspec import structs
 
-from compiler.control.commands import Answer, Breakpoint, Rerun
-from compiler.decision import Decision
-from compiler.trace.records import AnyRecord, Settings, Warned
-from viewers.panes import decision_bar
-from viewers.plain import plain
-from viewers.summary.decided import as_decision, choice_of
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.driving import Driving
-from workbench.tui.overlay import PaletteChoice
-from workbench.tui.overrides import Overrides
-from workbench.tui.overruled import because
-from workbench.tui.running_again import RunningAgain
+from tcw.compiler.control.commands import Answer, Breakpoint, Rerun
+from tcw.compiler.decision import Decision
+from tcw.compiler.trace.records import AnyRecord, Settings, Warned
+from tcw.viewers.panes import decision_bar
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.decided import as_decision, choice_of
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.driving import Driving
+from tcw.workbench.tui.overlay import PaletteChoice
+from tcw.workbench.tui.overrides import Overrides
+from tcw.workbench.tui.overruled import because
+from tcw.workbench.tui.running_again import RunningAgain
 
 
 @dataclass(eq=False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from viewers.panes.view import View
+from tcw.viewers.panes.view import View
 
 if TYPE_CHECKING:
-    from workbench.tui.bench import Bench
+    from tcw.workbench.tui.bench import Bench
 
 
 @dataclass(eq=False)

@@ -7,18 +7,18 @@ from functools import partialmethod
 
 from msgspec import structs
 
-from compiler.control.commands import AnyCommand, Breakpoint, Go, Mode, Pause, Stop
-from compiler.control.stops import Stops
-from compiler.trace import refs
-from compiler.trace.records import AnyRecord, Resumed, Waiting
-from compiler.trace.refs import Ref
-from viewers.panes.breakpoints import of_row
-from viewers.panes.shown_when import arrangement_for
-from viewers.plain import plain
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.live_feed import LiveFeed
-from workbench.tui.scrubbing import Scrubbing
+from tcw.compiler.control.commands import AnyCommand, Breakpoint, Go, Mode, Pause, Stop
+from tcw.compiler.control.stops import Stops
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import AnyRecord, Resumed, Waiting
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.panes.breakpoints import of_row
+from tcw.viewers.panes.shown_when import arrangement_for
+from tcw.viewers.plain import plain
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.live_feed import LiveFeed
+from tcw.workbench.tui.scrubbing import Scrubbing
 
 _AT_DECISION: dict[Mode, Mode] = {"instruction": "any-decision", "over": "stage", "out": "graph"}
 _AT_STAGE: dict[Mode, Mode] = {"instruction": "stage", "over": "stage", "out": "graph"}

@@ -10,9 +10,9 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from viewers.kit.theme import Theme, Tint
-from viewers.panes.rows import Row
-from workbench.tui.paint import exactly, paint
+from tcw.viewers.kit.theme import Theme, Tint
+from tcw.viewers.panes.rows import Row
+from tcw.workbench.tui.paint import exactly, paint
 
 Lines = Sequence[tuple[Row, Tint]]
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from compiler.control.decisions import APART, FUSE, split_id
-from viewers.kit.spans import Span, width_of
-from viewers.panes import timeline
-from viewers.panes.arrangement import PROFILES
-from viewers.panes.rows import Row
-from viewers.panes.view import View
-from workbench.tui.commands import Commands
-from workbench.tui.edge import Lines
-from workbench.tui.hints import CHOOSE, DECIDE, HINTS, OVER, PAST, RUNNING, STAND, STEP, Hint
+from tcw.compiler.control.decisions import APART, FUSE, split_id
+from tcw.viewers.kit.spans import Span, width_of
+from tcw.viewers.panes import timeline
+from tcw.viewers.panes.arrangement import PROFILES
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.view import View
+from tcw.workbench.tui.commands import Commands
+from tcw.workbench.tui.edge import Lines
+from tcw.workbench.tui.hints import CHOOSE, DECIDE, HINTS, OVER, PAST, RUNNING, STAND, STEP, Hint
 
 KEYS = {"-": "minus", "?": "question_mark", "←": "left", "↓": "down", "↑": "up", "→": "right"}
 """Key as shown -> Textual's name, where they differ."""

@@ -9,9 +9,9 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from viewers.kit.theme import Theme
-from viewers.plain import plain
-from workbench.tui.paint import exactly, fill
+from tcw.viewers.kit.theme import Theme
+from tcw.viewers.plain import plain
+from tcw.workbench.tui.paint import exactly, fill
 
 
 class Entry(Widget, can_focus=True):

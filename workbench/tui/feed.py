@@ -9,8 +9,8 @@ from threading import Event, Thread
 
 from textual.message import Message
 
-from compiler.trace.losses import Losses
-from compiler.trace.reader import (
+from tcw.compiler.trace.losses import Losses
+from tcw.compiler.trace.reader import (
     CHUNK,
     Decoder,
     FileFollower,
@@ -18,9 +18,9 @@ from compiler.trace.reader import (
     TraceError,
     decoder_for,
 )
-from compiler.trace.records import AnyRecord
-from workbench.tui.messages import Delivered, Unreadable
-from workbench.worker.trace_file import is_recording
+from tcw.compiler.trace.records import AnyRecord
+from tcw.workbench.tui.messages import Delivered, Unreadable
+from tcw.workbench.worker.trace_file import is_recording
 
 EVERY = 0.2
 """Seconds between looks at a trace that has not ended."""

@@ -10,7 +10,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from viewers.plain import GLYPHS, can_encode
+from tcw.viewers.plain import GLYPHS, can_encode
 
 TERMINALS = ("ansi", "cons25", "dumb", "linux", "vt100", "vt102", "vt220")
 """Values of `TERM` whose fonts have few glyphs."""

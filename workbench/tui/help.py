@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from viewers.kit.cells import pad
-from viewers.kit.spans import Line
-from workbench.tui.commands import Commands
+from tcw.viewers.kit.cells import pad
+from tcw.viewers.kit.spans import Line
+from tcw.workbench.tui.commands import Commands
 
 SENTENCES: dict[str, str] = {
     "spine": "The calls, the compiles that each triggered, and the stages of the selected one.",

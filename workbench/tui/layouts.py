@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial, partialmethod
 
-from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.overlay import PaletteChoice
+from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.overlay import PaletteChoice
 
 MOST = 4
 """The most panes on one screen."""

@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compiler.control.commands import AnyCommand, Breakpoint
-from compiler.trace.losses import Losses
-from compiler.trace.records import (
+from tcw.compiler.control.commands import AnyCommand, Breakpoint
+from tcw.compiler.trace.losses import Losses
+from tcw.compiler.trace.records import (
     AnyRecord,
     End,
     Note,
@@ -20,11 +20,11 @@ from compiler.trace.records import (
     Waiting,
     WhatIf,
 )
-from workbench.tui.feed import FileFeed, Post
-from workbench.tui.messages import Delivered, Unreadable
+from tcw.workbench.tui.feed import FileFeed, Post
+from tcw.workbench.tui.messages import Delivered, Unreadable
 
 if TYPE_CHECKING:
-    from workbench.worker.client import Driver
+    from tcw.workbench.worker.client import Driver
 
 EVERY = 0.1
 """Seconds between deliveries while the compile runs; a stop is delivered at once."""

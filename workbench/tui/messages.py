@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from compiler.trace.records import AnyRecord
-from viewers.panes.rows import Row
+from tcw.compiler.trace.records import AnyRecord
+from tcw.viewers.panes.rows import Row
 
 if TYPE_CHECKING:
-    from workbench.tui.pane import PaneView
+    from tcw.workbench.tui.pane import PaneView
 
 
 @dataclass(eq=False)

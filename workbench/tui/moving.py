@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partialmethod
 
-from viewers.panes.targets import ToFinding
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.pane import PaneView
+from tcw.viewers.panes.targets import ToFinding
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.pane import PaneView
 
 
 def _in_pane(act: Callable[[PaneView], object]) -> Callable[[Moving], None]:

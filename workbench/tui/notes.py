@@ -8,18 +8,18 @@ from textual.containers import Vertical
 from textual.screen import ModalScreen
 from textual.widgets import TextArea
 
-from compiler.trace.records import Note
-from viewers.kit.theme import Theme
-from viewers.panes.notes import known, thing_of, thing_words
-from viewers.panes.rows import Row
-from viewers.panes.targets import ToNote
-from viewers.plain import plain, plain_lines
-from viewers.teaching.notes import DECISION, LONGEST, append, make, on_decision
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.live_feed import LiveFeed
-from workbench.tui.messages import Delivered
-from workbench.tui.overlay import Sheet
+from tcw.compiler.trace.records import Note
+from tcw.viewers.kit.theme import Theme
+from tcw.viewers.panes.notes import known, thing_of, thing_words
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.targets import ToNote
+from tcw.viewers.plain import plain, plain_lines
+from tcw.viewers.teaching.notes import DECISION, LONGEST, append, make, on_decision
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.live_feed import LiveFeed
+from tcw.workbench.tui.messages import Delivered
+from tcw.workbench.tui.overlay import Sheet
 
 
 class Writing(ModalScreen[str | None]):

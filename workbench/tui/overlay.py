@@ -11,12 +11,12 @@ from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from viewers.kit.cells import pad
-from viewers.kit.spans import Line, width_of
-from viewers.kit.theme import Theme, Tint
-from viewers.panes.rows import BLANK, Row
-from viewers.plain import plain
-from workbench.tui.paint import exactly, paint
+from tcw.viewers.kit.cells import pad
+from tcw.viewers.kit.spans import Line, width_of
+from tcw.viewers.kit.theme import Theme, Tint
+from tcw.viewers.panes.rows import BLANK, Row
+from tcw.viewers.plain import plain
+from tcw.workbench.tui.paint import exactly, paint
 
 
 class Sheet(Widget):

@@ -6,18 +6,18 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from compiler.control.decisions import OverrideError, read_overrides
-from compiler.output_file import check, write
-from compiler.trace.records import AnyRecord
-from viewers.panes.targets import ToBreakpoint, ToOverride
-from viewers.plain import plain
-from viewers.words import plural
-from workbench.tui.again import plain_name
-from workbench.tui.breaking import Breaking
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.live_feed import LiveFeed
-from workbench.tui.overruled import OVERRIDES, Overruled, replay_command, to_toml
+from tcw.compiler.control.decisions import OverrideError, read_overrides
+from tcw.compiler.output_file import check, write
+from tcw.compiler.trace.records import AnyRecord
+from tcw.viewers.panes.targets import ToBreakpoint, ToOverride
+from tcw.viewers.plain import plain
+from tcw.viewers.words import plural
+from tcw.workbench.tui.again import plain_name
+from tcw.workbench.tui.breaking import Breaking
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.live_feed import LiveFeed
+from tcw.workbench.tui.overruled import OVERRIDES, Overruled, replay_command, to_toml
 
 DEFAULT_FILE = "overrides.toml"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-from compiler.control.decisions import APART, ENGINES, FUSE
-from compiler.output_file import OutputKind
-from compiler.trace.records import AnyRecord, Decided, Resumed, Run, Settings, Start, Waiting
-from viewers.command_line import command_line
+from tcw.compiler.control.decisions import APART, ENGINES, FUSE
+from tcw.compiler.output_file import OutputKind
+from tcw.compiler.trace.records import AnyRecord, Decided, Resumed, Run, Settings, Start, Waiting
+from tcw.viewers.command_line import command_line
 
 
 class Overruled:

@@ -7,10 +7,10 @@ import re
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 
-from viewers.kit.spans import Line, clip, width_of
-from viewers.kit.theme import Theme, Tint
-from viewers.panes.rows import Row
-from viewers.plain import plain, spelled
+from tcw.viewers.kit.spans import Line, clip, width_of
+from tcw.viewers.kit.theme import Theme, Tint
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.plain import plain, spelled
 
 _BLANKS = re.compile(r"(^\s+|\s{2,}|\s+$)")
 """Not underlined where a tint is an underline."""

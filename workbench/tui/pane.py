@@ -13,15 +13,15 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from compiler.trace.provenance import Quality
-from compiler.trace.refs import Ref
-from viewers.kit.highlight import mark
-from viewers.kit.spans import width_of
-from viewers.kit.theme import Theme, Tint
-from viewers.panes.rows import Content, Row, Rows
-from viewers.panes.targets import RowTarget
-from workbench.tui.messages import Moved, Opened
-from workbench.tui.paint import exactly, fill, paint
+from tcw.compiler.trace.provenance import Quality
+from tcw.compiler.trace.refs import Ref
+from tcw.viewers.kit.highlight import mark
+from tcw.viewers.kit.spans import width_of
+from tcw.viewers.kit.theme import Theme, Tint
+from tcw.viewers.panes.rows import Content, Row, Rows
+from tcw.viewers.panes.targets import RowTarget
+from tcw.workbench.tui.messages import Moved, Opened
+from tcw.workbench.tui.paint import exactly, fill, paint
 
 Make = Callable[[int], Content]
 

@@ -17,7 +17,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
 
-from viewers.kit.theme import THEMES
+from tcw.viewers.kit.theme import THEMES
 
 CELL, LINE, FONT = 10, 19, 16.61
 """Pixels: width of a cell, height of a line, and the font size at which Menlo and DejaVu Sans Mono

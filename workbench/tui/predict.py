@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.control.commands import Go
-from compiler.trace.compile_names import compile_of
-from compiler.trace.records import AnyRecord, Decided, Waiting
-from viewers.panes import score
-from viewers.panes.rows import Row
-from viewers.teaching.predict import (
+from tcw.compiler.control.commands import Go
+from tcw.compiler.trace.compile_names import compile_of
+from tcw.compiler.trace.records import AnyRecord, Decided, Waiting
+from tcw.viewers.panes import score
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.teaching.predict import (
     QUESTIONS,
     GuessedChoice,
     Question,
@@ -20,11 +20,11 @@ from viewers.teaching.predict import (
     summary,
     truth_of_asked,
 )
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.driving import Driving
-from workbench.tui.hints import Hint, hints_of
-from workbench.tui.scrubbing import Scrubbing
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.driving import Driving
+from tcw.workbench.tui.hints import Hint, hints_of
+from tcw.workbench.tui.scrubbing import Scrubbing
 
 GUESSING = hints_of("=y: fused | =n: kept apart | =-: skip | =?: hint | =esc: end predict")
 TOLD = hints_of("=space: next | down up: move | =esc: end predict")

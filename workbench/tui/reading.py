@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import time
 
-from compiler.trace.records import AnyRecord, Resumed, Run
-from viewers.navigator import Navigator
-from viewers.panes import chrome
-from viewers.reader import Reader
-from viewers.recording import Recording
-from workbench.tui.live_feed import Feed, LiveFeed
+from tcw.compiler.trace.records import AnyRecord, Resumed, Run
+from tcw.viewers.navigator import Navigator
+from tcw.viewers.panes import chrome
+from tcw.viewers.reader import Reader
+from tcw.viewers.recording import Recording
+from tcw.workbench.tui.live_feed import Feed, LiveFeed
 
 PATIENCE = 10.0
 """Seconds without a record after which a recording from elsewhere counts as over."""

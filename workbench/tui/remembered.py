@@ -9,9 +9,15 @@ from pathlib import Path
 
 import msgspec
 
-from compiler.cache_folder import CacheRefused, cache_folder, private_folder, read_own, write_own
-from compiler.control.commands import Breakpoint
-from viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
+from tcw.compiler.cache_folder import (
+    CacheRefused,
+    cache_folder,
+    private_folder,
+    read_own,
+    write_own,
+)
+from tcw.compiler.control.commands import Breakpoint
+from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column, Slot
 
 MOST_BYTES = 1 << 20
 """A larger file is not ours."""

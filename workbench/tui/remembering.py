@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from compiler.control.commands import Breakpoint
-from viewers.kit.theme import THEMES, ThemeName
-from viewers.panes.breakpoints import same
-from viewers.plain import plain
-from workbench.tui.breaking import Breaking
-from workbench.tui.desk import Controller
-from workbench.tui.driving import Driving
-from workbench.tui.layouts import Layouts
-from workbench.tui.live_feed import LiveFeed
-from workbench.tui.remembered import PaneShares, Remembered, recall, remember
+from tcw.compiler.control.commands import Breakpoint
+from tcw.viewers.kit.theme import THEMES, ThemeName
+from tcw.viewers.panes.breakpoints import same
+from tcw.viewers.plain import plain
+from tcw.workbench.tui.breaking import Breaking
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.driving import Driving
+from tcw.workbench.tui.layouts import Layouts
+from tcw.workbench.tui.live_feed import LiveFeed
+from tcw.workbench.tui.remembered import PaneShares, Remembered, recall, remember
 
 
 @dataclass(eq=False)

@@ -6,14 +6,14 @@ import functools
 import importlib.util
 from pathlib import Path
 
-from compiler.control.commands import Breakpoint, Rerun
-from compiler.trace.records import Settings
-from viewers.plain import plain
-from viewers.recording import Recording, lines_of
-from workbench.tui.again import CompilePlan, RunRefused, Word, reviewed
-from workbench.tui.consent import Consent
-from workbench.tui.desk import Controller
-from workbench.tui.live_feed import LiveFeed
+from tcw.compiler.control.commands import Breakpoint, Rerun
+from tcw.compiler.trace.records import Settings
+from tcw.viewers.plain import plain
+from tcw.viewers.recording import Recording, lines_of
+from tcw.workbench.tui.again import CompilePlan, RunRefused, Word, reviewed
+from tcw.workbench.tui.consent import Consent
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.live_feed import LiveFeed
 
 
 class RunningAgain(Controller):

@@ -7,14 +7,14 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from compiler.output_file import check, safe_name, write
-from compiler.output_file import words as why
-from viewers.drawing.export import FORMATS, ExportError, suggested
-from viewers.drawing.export import export as export_graph
-from viewers.plain import plain
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.picture import picture as drawn
+from tcw.compiler.output_file import check, safe_name, write
+from tcw.compiler.output_file import words as why
+from tcw.viewers.drawing.export import FORMATS, ExportError, suggested
+from tcw.viewers.drawing.export import export as export_graph
+from tcw.viewers.plain import plain
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.picture import picture as drawn
 
 
 class Saving(Controller):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partialmethod
 
-from viewers.panes import timeline
-from viewers.words import number
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.reading import FeedReader
+from tcw.viewers.panes import timeline
+from tcw.viewers.words import number
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.reading import FeedReader
 
 
 @dataclass(eq=False)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partialmethod
 
-from workbench.tui.commands import command
-from workbench.tui.desk import Controller
-from workbench.tui.entry import Entry
-from workbench.tui.pane import PaneView
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.entry import Entry
+from tcw.workbench.tui.pane import PaneView
 
 
 @dataclass(eq=False)

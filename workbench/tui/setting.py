@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from compiler.control.commands import Rerun
-from viewers.panes import settings as listed
-from viewers.plain import plain
-from workbench.cli.trials import changed_by
-from workbench.tui.commands import command
-from workbench.tui.comparing import Comparing
-from workbench.tui.desk import Controller
+from tcw.compiler.control.commands import Rerun
+from tcw.viewers.panes import settings as listed
+from tcw.viewers.plain import plain
+from tcw.workbench.cli.trials import changed_by
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.comparing import Comparing
+from tcw.workbench.tui.desk import Controller
 
 
 @dataclass(eq=False)

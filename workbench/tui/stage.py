@@ -9,13 +9,13 @@ from dataclasses import replace
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 
-from viewers.kit.theme import Theme
-from viewers.panes import notes
-from viewers.panes.arrangement import PANES, Arrangement, Column, Slot
-from viewers.panes.rows import Content, empty, without_ids
-from viewers.panes.view import View
-from workbench.tui.canvas import CanvasView
-from workbench.tui.pane import PaneView
+from tcw.viewers.kit.theme import Theme
+from tcw.viewers.panes import notes
+from tcw.viewers.panes.arrangement import PANES, Arrangement, Column, Slot
+from tcw.viewers.panes.rows import Content, empty, without_ids
+from tcw.viewers.panes.view import View
+from tcw.workbench.tui.canvas import CanvasView
+from tcw.workbench.tui.pane import PaneView
 
 NARROW, FULL, WIDE = 100, 150, 180
 """Widths in cells: below NARROW panes are stacked without a spine; from FULL on the spine has its

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from compiler.trace.records import Run
-from viewers.kit.theme import THEMES
-from workbench.tui import help as help_text
-from workbench.tui.breaking import Breaking
-from workbench.tui.commands import Commands, command
-from workbench.tui.desk import Controller
-from workbench.tui.driving import Driving
-from workbench.tui.hints import GOES
-from workbench.tui.layouts import Layouts
-from workbench.tui.overlay import Help, PaletteChoice
-from workbench.tui.overrides import Overrides
-from workbench.tui.remembering import Remembering
-from workbench.tui.turning import Turning
+from tcw.compiler.trace.records import Run
+from tcw.viewers.kit.theme import THEMES
+from tcw.workbench.tui import help as help_text
+from tcw.workbench.tui.breaking import Breaking
+from tcw.workbench.tui.commands import Commands, command
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.driving import Driving
+from tcw.workbench.tui.hints import GOES
+from tcw.workbench.tui.layouts import Layouts
+from tcw.workbench.tui.overlay import Help, PaletteChoice
+from tcw.workbench.tui.overrides import Overrides
+from tcw.workbench.tui.remembering import Remembering
+from tcw.workbench.tui.turning import Turning
 
 ELSEWHERE = (
     ("Write a report", "text html markdown json pdf",

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from functools import partialmethod
 from typing import get_args
 
-from compiler.trace.records import Run
-from viewers.panes.arrangement import PROFILES
-from viewers.panes.view import ShownTimes
-from viewers.plain import plain
-from workbench.tui.commands import command
-from workbench.tui.comparing import Comparing
-from workbench.tui.desk import Controller
-from workbench.tui.reading import FeedReader
+from tcw.compiler.trace.records import Run
+from tcw.viewers.panes.arrangement import PROFILES
+from tcw.viewers.panes.view import ShownTimes
+from tcw.viewers.plain import plain
+from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.comparing import Comparing
+from tcw.workbench.tui.desk import Controller
+from tcw.workbench.tui.reading import FeedReader
 
 FOLLOWS = (
     "kernel", "fusion", "fusion-narrow", "causes", "profile", "region-eager", "region-compiled",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from workbench.worker.guardian import die_with
+from tcw.workbench.worker.guardian import die_with
 
 
 def run(argv: list[str]) -> None:
@@ -13,6 +13,6 @@ def run(argv: list[str]) -> None:
     """
     server, *words = argv
     die_with(int(server))
-    from workbench.cli import run as run_verb
+    from tcw.workbench.cli import run as run_verb
 
     run_verb(words)

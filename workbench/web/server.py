@@ -20,11 +20,11 @@ import click
 import textual_serve
 from aiohttp import web
 
-from workbench.cli.faults import report_fault
-from workbench.web.connections import Connection, Connections, Loop
-from workbench.web.messages import MESSAGE_BYTES, fitting
-from workbench.web.session import PATIENCE, PageSession
-from workbench.web.visitors import Visitors
+from tcw.workbench.cli.faults import report_fault
+from tcw.workbench.web.connections import Connection, Connections, Loop
+from tcw.workbench.web.messages import MESSAGE_BYTES, fitting
+from tcw.workbench.web.session import PATIENCE, PageSession
+from tcw.workbench.web.visitors import Visitors
 
 HERE = Path(__file__).parent
 STATIC = Path(textual_serve.__file__).parent / "static"

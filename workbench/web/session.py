@@ -15,13 +15,13 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 from aiohttp import WSMsgType, web
 
-from viewers.plain import plain_lines
-from workbench.web.messages import (
+from tcw.viewers.plain import plain_lines
+from tcw.workbench import DOOR
+from tcw.workbench.web.messages import (
     BadMessage,
     Blur,
     Focus,
@@ -69,15 +69,14 @@ class PageSession:
 
     async def _start(self, width: int, height: int) -> Process:
         """Start the process in its own session, so that only the server gets ctrl-c."""
-        door = Path(__file__).parents[2] / "tcw.py"
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-P", str(door), "--page", str(os.getpid()), *self._words),
+            *(sys.executable, "-P", DOOR, "--page", str(os.getpid()), *self._words),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,
             env={
                 **os.environ,
-                "TEXTUAL_DRIVER": "workbench.web.driver:PageDriver",
+                "TEXTUAL_DRIVER": "tcw.workbench.web.driver:PageDriver",
                 "TEXTUAL_COLOR_SYSTEM": "truecolor",
                 "COLUMNS": str(width),
                 "ROWS": str(height),

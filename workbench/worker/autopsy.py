@@ -8,7 +8,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     CallStart,
     End,
     Failure,
@@ -19,9 +19,9 @@ from compiler.trace.records import (
     Settings,
     Start,
 )
-from workbench.worker.blame import Blame, said_by_machine
-from workbench.worker.exits import RECORDS_CLOSED
-from workbench.worker.places import deepest, dumped_frames, source_line
+from tcw.workbench.worker.blame import Blame, said_by_machine
+from tcw.workbench.worker.exits import RECORDS_CLOSED
+from tcw.workbench.worker.places import deepest, dumped_frames, source_line
 
 Stopped = Literal["timeout", "interrupted"]
 """Why the front end ends a worker."""

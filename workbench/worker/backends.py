@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook
-from compiler.trace.records import Engine, Settings
+from tcw.compiler.control.hooks import Hook
+from tcw.compiler.trace.records import Engine, Settings
 
 torch_compile = torch.compile
 """torch's own, saved before the user's file can replace it."""
@@ -39,7 +39,7 @@ def register(settings: Settings) -> None:
 
     backend: Callable[..., Any] = as_captured
     if settings.until != "capture":
-        from compiler.engine import backend as engine
+        from tcw.compiler.engine import backend as engine
 
         backend = engine.backend
     registry._COMPILER_FNS.pop("tcw", None)

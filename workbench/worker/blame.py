@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.control.describe import class_name, message_of
-from compiler.graphs.lines import ours, outside_torch
-from workbench.worker.places import not_ours, traceback_frames
+from tcw.compiler.control.describe import class_name, message_of
+from tcw.compiler.graphs.lines import ours, outside_torch
+from tcw.workbench.worker.places import not_ours, traceback_frames
 
 Culprit = Literal["user", "torch", "tcw", "machine"]
 

@@ -15,19 +15,19 @@ import threading
 import time
 import uuid
 from functools import partial
-from pathlib import Path
 
 import msgspec
 
-from compiler.control.commands import AnyCommand
-from compiler.trace.reader import TraceDecoder
-from compiler.trace.records import End, Failure, Record, Start
-from workbench.worker.autopsy import Autopsy, Stopped
-from workbench.worker.guardian import RECORDING, kill_marked, new_caches, remove_caches
-from workbench.worker.output import OutputStream
-from workbench.worker.pipes import Pipes
-from workbench.worker.protocol import DUMP_SIGNAL, Job
-from workbench.worker.trace_file import TraceFile
+from tcw.compiler.control.commands import AnyCommand
+from tcw.compiler.trace.reader import TraceDecoder
+from tcw.compiler.trace.records import End, Failure, Record, Start
+from tcw.workbench import DOOR
+from tcw.workbench.worker.autopsy import Autopsy, Stopped
+from tcw.workbench.worker.guardian import RECORDING, kill_marked, new_caches, remove_caches
+from tcw.workbench.worker.output import OutputStream
+from tcw.workbench.worker.pipes import Pipes
+from tcw.workbench.worker.protocol import DUMP_SIGNAL, Job
+from tcw.workbench.worker.trace_file import TraceFile
 
 _DUMP_SECONDS = 0.4
 """How long a worker that is stopped has to write where it is."""
@@ -166,11 +166,10 @@ class Child:
             write_status,
             self.trace.descriptor,
         )
-        door = Path(__file__).parents[2] / "tcw.py"
         try:
             start = partial(start_python, self._python) if self._python else start_process
             process = start(
-                [str(door), "--worker", "record", self._caches, *pipes.arguments()],
+                [DOOR, "--worker", "record", self._caches, *pipes.arguments()],
                 {**os.environ, RECORDING: self._mark, **_fresh_caches(self._caches)},
                 pipes.inherited(),
             )

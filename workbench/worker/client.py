@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from compiler.control.commands import AnyCommand, Breakpoint, Rerun, SetBreakpoints, Stop
-from compiler.trace.records import (
+from tcw.compiler.control.commands import AnyCommand, Breakpoint, Rerun, SetBreakpoints, Stop
+from tcw.compiler.trace.records import (
     AnyRecord,
     End,
     Failure,
@@ -25,10 +25,10 @@ from compiler.trace.records import (
     StageStart,
     Waiting,
 )
-from workbench.worker.blame import Blame, machine_fault
-from workbench.worker.child import Child
-from workbench.worker.protocol import Job, plain
-from workbench.worker.trace_file import OnRecord, TraceFile
+from tcw.workbench.worker.blame import Blame, machine_fault
+from tcw.workbench.worker.child import Child
+from tcw.workbench.worker.protocol import Job, plain
+from tcw.workbench.worker.trace_file import OnRecord, TraceFile
 
 _STOP_SECONDS = 3.0
 """How long a stopping worker has to write its end."""

@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from compiler.processor import processor_name
-from compiler.trace.records import HookStatus
-from workbench.worker.findings import Findings
-from workbench.worker.toolchain import compiler_fault, compiler_version
+from tcw.compiler.processor import processor_name
+from tcw.compiler.trace.records import HookStatus
+from tcw.workbench.worker.findings import Findings
+from tcw.workbench.worker.toolchain import compiler_fault, compiler_version
 
 
 def report() -> None:
@@ -70,9 +70,9 @@ def _version(module: Any) -> str:
 
 def _hooks() -> tuple[tuple[HookStatus, ...], str]:
     try:
-        recorded = importlib.import_module("compiler.pipeline").statuses()
-        measured = importlib.import_module("workbench.worker.measuring_hooks").statuses()
-        profiled = importlib.import_module("compiler.measure.hooks").HOOKS
+        recorded = importlib.import_module("tcw.compiler.pipeline").statuses()
+        measured = importlib.import_module("tcw.workbench.worker.measuring_hooks").statuses()
+        profiled = importlib.import_module("tcw.compiler.measure.hooks").HOOKS
         return (*recorded, *measured, *(hook.check() for hook in (*profiled, *_of_engine()))), ""
     except Exception as error:
         return (), f"the hooks cannot be checked: {type(error).__name__}: {error}"
@@ -81,18 +81,18 @@ def _hooks() -> tuple[tuple[HookStatus, ...], str]:
 def _of_engine() -> tuple[Any, ...]:
     """Our engine's hooks: only what it cannot do without, if it cannot be imported."""
     try:
-        found: tuple[Any, ...] = importlib.import_module("compiler.engine.hooks").HOOKS
+        found: tuple[Any, ...] = importlib.import_module("tcw.compiler.engine.hooks").HOOKS
     except (ImportError, AttributeError):
-        found = (importlib.import_module("compiler.engine.requirements").HOOK,)
+        found = (importlib.import_module("tcw.compiler.engine.requirements").HOOK,)
     return found
 
 
 def _engine() -> tuple[str, str]:
     """Name what our own compiler generates code for, or the reason why it cannot."""
     try:
-        importlib.import_module("compiler.engine.backend")
-        isa = importlib.import_module("compiler.codegen.cpp.isa").detect()
-        runtime = importlib.import_module("compiler.runtime.toolchain")
+        importlib.import_module("tcw.compiler.engine.backend")
+        isa = importlib.import_module("tcw.compiler.codegen.cpp.isa").detect()
+        runtime = importlib.import_module("tcw.compiler.runtime.toolchain")
         found = runtime.find_compiler()
     except Exception as error:
         return "", f"{type(error).__name__}: {error}"

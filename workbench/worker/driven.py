@@ -17,33 +17,33 @@ from typing import Literal
 import msgspec
 import torch
 
-from compiler import pipeline
-from compiler.control.commands import Rerun, TimeCalls
-from compiler.control.live import Live
-from compiler.control.safely import Safely
-from compiler.control.stages import reached
-from compiler.control.user_error import UserError
-from compiler.measure.calls.runs import Model, RandomState, original_of, prepare
-from compiler.measure.host import Host
-from compiler.measure.what_if.finished_run import FinishedRun
-from compiler.trace.records import CallTimes, Engine, Settings, Warned
-from compiler.trace.writer import TraceWriter
-from workbench.worker import isolation, measuring_hooks
-from workbench.worker.backends import alone, torch_compile, undo_compile
-from workbench.worker.edited import edited_texts, read_as, shown_as
-from workbench.worker.environment import environment
-from workbench.worker.failures import Ended, failure_of
-from workbench.worker.forget import beside_what_is_compiled, caches_folder, forget_compiled
-from workbench.worker.inputs import mark_dynamic, named_arguments, parameters
-from workbench.worker.load import Loaded, form_of
-from workbench.worker.notes import WorkerRecorder
-from workbench.worker.ourselves import measuring, unrecorded
-from workbench.worker.protocol import Job
-from workbench.worker.recording import run_record, specified
-from workbench.worker.session import ENGINES, Session, load, script, step_aside, takes_a_call
-from workbench.worker.specification import CallSpecification
-from workbench.worker.torch_settings import applied
-from workbench.worker.user_code import UserCode, read_user_code
+from tcw.compiler import pipeline
+from tcw.compiler.control.commands import Rerun, TimeCalls
+from tcw.compiler.control.live import Live
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.control.stages import reached
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.measure.calls.runs import Model, RandomState, original_of, prepare
+from tcw.compiler.measure.host import Host
+from tcw.compiler.measure.what_if.finished_run import FinishedRun
+from tcw.compiler.trace.records import CallTimes, Engine, Settings, Warned
+from tcw.compiler.trace.writer import TraceWriter
+from tcw.workbench.worker import measuring_hooks
+from tcw.workbench.worker.backends import alone, torch_compile, undo_compile
+from tcw.workbench.worker.edited import edited_texts, read_as, shown_as
+from tcw.workbench.worker.environment import environment
+from tcw.workbench.worker.failures import Ended, failure_of
+from tcw.workbench.worker.forget import beside_what_is_compiled, caches_folder, forget_compiled
+from tcw.workbench.worker.inputs import mark_dynamic, named_arguments, parameters
+from tcw.workbench.worker.load import Loaded, form_of
+from tcw.workbench.worker.notes import WorkerRecorder
+from tcw.workbench.worker.ourselves import measuring, unrecorded
+from tcw.workbench.worker.protocol import Job
+from tcw.workbench.worker.recording import run_record, specified
+from tcw.workbench.worker.session import ENGINES, Session, hand_over, load, script, takes_a_call
+from tcw.workbench.worker.specification import CallSpecification
+from tcw.workbench.worker.torch_settings import applied
+from tcw.workbench.worker.user_code import UserCode, read_user_code
 
 KEPT_RUNS = 4
 """Runs whose code is kept for timing: the first, and the latest others."""
@@ -146,11 +146,10 @@ class Driven:
         session: Session | None = None
         try:
             with ExitStack() as stack:
-                with isolation.ours_again():
-                    hooks = stack.enter_context(pipeline.recording(recorder, self.live.ask))
+                hooks = stack.enter_context(pipeline.recording(recorder, self.live.ask))
                 recorder.emit(environment((*hooks, *measuring_hooks.statuses())))
                 if not self._aside:
-                    step_aside(recorder.settings, recorder.user_root)
+                    hand_over(recorder.settings, recorder.user_root)
                     self._aside = True
                 waits = rerun is None or rerun.wait
                 if self._script:
@@ -254,8 +253,7 @@ class Driven:
             pristine.loaded.around(),
             ExitStack() as stack,
         ):
-            with isolation.ours_again():
-                stack.enter_context(pipeline.recording(silent))
+            stack.enter_context(pipeline.recording(silent))
             for engine in ENGINES[settings.engine]:
                 loaded = pristine.copy()
                 original = original_of(loaded.model)
@@ -296,8 +294,7 @@ class Driven:
             recorder.emit(CallTimes(run=number, reason=f"run {number} is not in this process"))
             return
         with Safely(recorder, "timing calls"):
-            with isolation.ours_again():
-                turn = importlib.import_module("compiler.measure.what_if.turn")
+            turn = importlib.import_module("tcw.compiler.measure.what_if.turn")
             time_calls: Callable[[Host, FinishedRun, int], None] = turn.time_calls
             time_calls(measuring(recorder), self.finished[number], rounds)
 
@@ -314,8 +311,7 @@ class Driven:
                 )
                 return
         with Safely(recorder, "a comparison of two runs"):
-            with isolation.ours_again():
-                what_if = importlib.import_module("compiler.measure.what_if.compare")
+            what_if = importlib.import_module("tcw.compiler.measure.what_if.compare")
             compare: Compare = what_if.compare
             runs = self.finished[base], self.finished[run]
             compare(measuring(recorder), *runs, scope, measuring_hooks.missing())

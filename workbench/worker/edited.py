@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
-from compiler.control.user_error import UserError
-from compiler.edits import EditError, by_file, edited, read_edit
-from compiler.graphs.lines import users_own
-from compiler.trace.records import Location, Settings
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.edits import EditError, by_file, edited, read_edit
+from tcw.compiler.graphs.lines import users_own
+from tcw.compiler.trace.records import Location, Settings
 
 _texts: dict[str, str] = {}
 """Absolute path -> edited text, of the current run."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import time
 
-from compiler.capture.cache_entries import CacheEntries
-from compiler.measure.calls.inputs import InputSet, described_arguments
-from compiler.measure.calls.runs import CompiledModel, Model, original_of, prepare
-from compiler.measure.precision.reference import Reference
-from compiler.measure.rounds.instructions import counter
-from compiler.trace.records import CallEnd, CallStart, Engine, Progress
-from workbench.worker.backends import compiled, is_compiled, undo_compile
-from workbench.worker.blame import of_call
-from workbench.worker.failures import Ended, doing_of, ended_by, failure_of
-from workbench.worker.inputs import mark_dynamic, named_arguments, parameters
-from workbench.worker.notes import WorkerRecorder
-from workbench.worker.ourselves import measuring, unrecorded
-from workbench.worker.processes import children_cpu_seconds
+from tcw.compiler.capture.cache_entries import CacheEntries
+from tcw.compiler.measure.calls.inputs import InputSet, described_arguments
+from tcw.compiler.measure.calls.runs import CompiledModel, Model, original_of, prepare
+from tcw.compiler.measure.precision.reference import Reference
+from tcw.compiler.measure.rounds.instructions import counter
+from tcw.compiler.trace.records import CallEnd, CallStart, Engine, Progress
+from tcw.workbench.worker.backends import compiled, is_compiled, undo_compile
+from tcw.workbench.worker.blame import of_call
+from tcw.workbench.worker.failures import Ended, doing_of, ended_by, failure_of
+from tcw.workbench.worker.inputs import mark_dynamic, named_arguments, parameters
+from tcw.workbench.worker.notes import WorkerRecorder
+from tcw.workbench.worker.ourselves import measuring, unrecorded
+from tcw.workbench.worker.processes import children_cpu_seconds
 
 
 class EngineCalls:

@@ -7,10 +7,10 @@ import os
 
 import torch
 
-from compiler.capture.setting_variables import setting_variables
-from compiler.processor import processor_name
-from compiler.trace.records import Environment, HookStatus
-from workbench.worker.toolchain import compiler_version
+from tcw.compiler.capture.setting_variables import setting_variables
+from tcw.compiler.processor import processor_name
+from tcw.compiler.trace.records import Environment, HookStatus
+from tcw.workbench.worker.toolchain import compiler_version
 
 
 def environment(hooks: tuple[HookStatus, ...], only_begun: bool = False) -> Environment:

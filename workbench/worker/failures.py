@@ -8,13 +8,13 @@ import traceback
 from pathlib import Path
 from types import ModuleType
 
-from compiler.control.describe import class_name, message_of
-from compiler.control.recorder import Recorder
-from compiler.control.user_error import UserError
-from compiler.graphs.lines import from_summary, ours, outside_torch
-from compiler.trace.records import Failure, Location, Status
-from workbench.worker.blame import Blame, cause, chain, machine_fault
-from workbench.worker.places import deepest, source_line, traceback_frames
+from tcw.compiler.control.describe import class_name, message_of
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.graphs.lines import from_summary, ours, outside_torch
+from tcw.compiler.trace.records import Failure, Location, Status
+from tcw.workbench.worker.blame import Blame, cause, chain, machine_fault
+from tcw.workbench.worker.places import deepest, source_line, traceback_frames
 
 TORCH_FRAMES = 3
 """Frames inside torch that a traceback keeps: the deepest ones."""

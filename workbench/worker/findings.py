@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from compiler.trace.records import HookStatus
+from tcw.compiler.trace.records import HookStatus
 
 
 class Findings(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -13,8 +13,8 @@ import sys
 import torch
 from torch._dynamo import convert_frame
 
-from compiler.control.hooks import Hook
-from compiler.control.recorder import Recorder
+from tcw.compiler.control.hooks import Hook
+from tcw.compiler.control.recorder import Recorder
 
 HOOK = Hook(
     name="forgetting",

@@ -12,9 +12,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 
-from workbench.worker.guardian import fork_worker, new_caches, remove_caches
+from tcw.workbench import DOOR
+from tcw.workbench.worker.guardian import fork_worker, new_caches, remove_caches
 
 START_SECONDS = 20.0
 """How long its processes may take to start."""
@@ -35,9 +35,8 @@ def run(arguments: list[str]) -> None:
 
 
 def command(caches: str, lifeline: int, status: int) -> list[str]:
-    door = Path(__file__).parents[2] / "tcw.py"
     return [
-        sys.executable, "-P", str(door), "--worker", "guarded", caches, str(lifeline), str(status),
+        sys.executable, "-P", DOOR, "--worker", "guarded", caches, str(lifeline), str(status),
     ]  # fmt: skip
 
 

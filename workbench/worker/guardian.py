@@ -26,7 +26,7 @@ import sys
 import time
 from collections.abc import Iterator
 
-from workbench.worker.processes import descendants, runs
+from tcw.workbench.worker.processes import descendants, runs
 
 RECORDING = "TCW_RECORDING"
 """Environment variable that names the recording to which a process belongs."""

@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from compiler.control.describe import class_name, describe
-from compiler.control.user_error import UserError
-from compiler.measure.calls.inputs import InputSet
-from compiler.trace.records import Location
-from workbench.worker.specification import Argument as SpecifiedArgument
-from workbench.worker.specification import CallSpecification, TensorSpecification
+from tcw.compiler.control.describe import class_name, describe
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.trace.records import Location
+from tcw.workbench.worker.specification import Argument as SpecifiedArgument
+from tcw.workbench.worker.specification import CallSpecification, TensorSpecification
 
 _SHAPES_OF_A_SET = (
     "a set is a tuple (positional), a dict (keyword) or a pair of both; "

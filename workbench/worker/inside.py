@@ -10,19 +10,19 @@ from typing import Any
 from msgspec import structs
 from torch._dynamo.utils import counters
 
-from compiler.measure.account.optimizer import step_records_of
-from compiler.measure.account.profile import profile, speed_of
-from compiler.measure.account.records import IdCounts
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import Model, RandomState, prepare, prepared
-from compiler.measure.compiled.collected import RecordedModel, collecting
-from compiler.measure.precision.verify_call import verify_call
-from compiler.measure.probes.kernel_nests import kernel_nests
-from workbench.worker.backends import compiled
-from workbench.worker.engine_calls import EngineCalls
-from workbench.worker.failures import Ended
-from workbench.worker.notes import WorkerRecorder
-from workbench.worker.ourselves import measuring
+from tcw.compiler.measure.account.optimizer import step_records_of
+from tcw.compiler.measure.account.profile import profile, speed_of
+from tcw.compiler.measure.account.records import IdCounts
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.runs import Model, RandomState, prepare, prepared
+from tcw.compiler.measure.compiled.collected import RecordedModel, collecting
+from tcw.compiler.measure.precision.verify_call import verify_call
+from tcw.compiler.measure.probes.kernel_nests import kernel_nests
+from tcw.workbench.worker.backends import compiled
+from tcw.workbench.worker.engine_calls import EngineCalls
+from tcw.workbench.worker.failures import Ended
+from tcw.workbench.worker.notes import WorkerRecorder
+from tcw.workbench.worker.ourselves import measuring
 
 _SETTLING = 4
 """The maximum number of calls until one compiles nothing: fewer than torch's limit of recompiles,

@@ -15,13 +15,13 @@ from typing import Any, Literal
 
 import torch
 
-from compiler.control.describe import class_name
-from compiler.control.user_error import UserError
-from compiler.measure.calls.inputs import InputSet
-from compiler.trace.records import Location, Settings
-from workbench.worker.inputs import generated, input_sets
-from workbench.worker.specification import CallSpecification
-from workbench.worker.user_code import UserCode
+from tcw.compiler.control.describe import class_name
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.trace.records import Location, Settings
+from tcw.workbench.worker.inputs import generated, input_sets
+from tcw.workbench.worker.specification import CallSpecification
+from tcw.workbench.worker.user_code import UserCode
 
 
 @dataclass
@@ -31,7 +31,7 @@ class Loaded:
     model: Callable[..., Any]
     sets: list[InputSet]
     optimizer: Any = None
-    """The file's own, as it is bound there: `compiler.measure.account.optimizer` reads it."""
+    """The file's own, as it is bound there: `tcw.compiler.measure.account.optimizer` reads it."""
     names: dict[str, Any] = field(default_factory=dict)
     """What the file binds."""
     around: Callable[[], AbstractContextManager[Any]] = nullcontext

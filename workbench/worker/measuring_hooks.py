@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.control.hooks import Hook
-from compiler.measure.compiled import inductor_graphs
-from compiler.measure.probes import guard_cost
-from compiler.trace.records import HookStatus
-from workbench.worker import backends, forget
+from tcw.compiler.control.hooks import Hook
+from tcw.compiler.measure.compiled import inductor_graphs
+from tcw.compiler.measure.probes import guard_cost
+from tcw.compiler.trace.records import HookStatus
+from tcw.workbench.worker import backends, forget
 
 WHAT_IFS: tuple[Hook, ...] = (backends.HOOK, forget.HOOK, inductor_graphs.HOOK)
 """What timing one run against another needs."""

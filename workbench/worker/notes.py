@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from threading import Lock
 
-from compiler.control.recorder import Recorder
-from compiler.trace.records import (
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.trace.records import (
     Bytecode,
     FrameEnd,
     Progress,

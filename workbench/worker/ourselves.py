@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from compiler.control.recorder import Recorder
-from compiler.measure.host import Host
-from workbench.worker.exits import flush_output
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.measure.host import Host
+from tcw.workbench.worker.exits import flush_output
 
 
 def measuring(recorder: Recorder) -> Host:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Literal
 
-from compiler.trace.records import Output, OutputCapped, Record
+from tcw.compiler.trace.records import Output, OutputCapped, Record
 
 CAP_BYTES = 1_000_000
 _GATHER_SECONDS = 0.05

@@ -17,20 +17,20 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from compiler import pipeline
-from compiler.capture.settings import record_changes
-from compiler.output_file import OutputRefused, safe_name
-from compiler.trace.bounded import Bound, size_of
-from compiler.trace.records import End, Settings, Status
-from compiler.trace.writer import TraceWriter
-from tcw_start import SAMPLE_VARIABLE
-from workbench.worker.environment import environment
-from workbench.worker.failures import ended_by, failure_of
-from workbench.worker.notes import WorkerRecorder
-from workbench.worker.patched import counting_calls
-from workbench.worker.start import start_of
-from workbench.worker.streams import RecordStream
-from workbench.worker.trace_file import TraceFile
+from tcw.compiler import pipeline
+from tcw.compiler.capture.settings import record_changes
+from tcw.compiler.output_file import OutputRefused, safe_name
+from tcw.compiler.trace.bounded import Bound, size_of
+from tcw.compiler.trace.records import End, Settings, Status
+from tcw.compiler.trace.writer import TraceWriter
+from tcw.start_up import SAMPLE_VARIABLE
+from tcw.workbench.worker.environment import environment
+from tcw.workbench.worker.failures import ended_by, failure_of
+from tcw.workbench.worker.notes import WorkerRecorder
+from tcw.workbench.worker.patched import counting_calls
+from tcw.workbench.worker.start import start_of
+from tcw.workbench.worker.streams import RecordStream
+from tcw.workbench.worker.trace_file import TraceFile
 
 
 @contextmanager

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch._dynamo import eval_frame
 
-from compiler.control.describe import describe
-from compiler.control.hooks import during, patch
-from compiler.control.recorder import Recorder
-from compiler.trace.records import Warned
-from workbench.worker.backends import torch_compile
-from workbench.worker.notes import WorkerRecorder
+from tcw.compiler.control.describe import describe
+from tcw.compiler.control.hooks import during, patch
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.trace.records import Warned
+from tcw.workbench.worker.backends import torch_compile
+from tcw.workbench.worker.notes import WorkerRecorder
 
 
 def warn_if_replaced(recorder: Recorder) -> None:

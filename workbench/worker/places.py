@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from types import TracebackType
 
-from compiler.graphs.lines import ours, outside_torch, users_own
-from compiler.trace.records import Location
+from tcw.compiler.graphs.lines import ours, outside_torch, users_own
+from tcw.compiler.trace.records import Location
 
 _TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:torch|triton)[/\\]")
 """The front end never imports torch, so it cannot ask torch for its folder."""

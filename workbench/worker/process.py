@@ -6,8 +6,8 @@ import os
 import sys
 from importlib import import_module
 
-from workbench.worker.guardian import die_with, fork_worker
-from workbench.worker.pipes import Pipes
+from tcw.workbench.worker.guardian import die_with, fork_worker
+from tcw.workbench.worker.pipes import Pipes
 
 
 def run(argv: list[str]) -> None:
@@ -20,14 +20,14 @@ def run(argv: list[str]) -> None:
         pipes.keep_from_children()
         # The fork comes first: whatever the worker starts later has a guardian above it.
         fork_worker(pipes.lifeline, pipes.status, caches)
-        from workbench.worker.recording import record
+        from tcw.workbench.worker.recording import record
 
         record(pipes)
     elif verb == "guarded":
-        import_module("workbench.worker.guarded").run(rest)
+        import_module("tcw.workbench.worker.guarded").run(rest)
     elif verb == "doctor":
         die_with(os.getppid())
-        import_module("workbench.worker.doctor").report()
+        import_module("tcw.workbench.worker.doctor").report()
     else:
         sys.stderr.write(f"the worker knows no {verb!r}\n")
         os._exit(2)

@@ -7,9 +7,9 @@ import signal
 
 import msgspec
 
-from compiler.control.commands import Rerun
-from compiler.trace.records import Part, Settings
-from compiler.trace.writer import clean
+from tcw.compiler.control.commands import Rerun
+from tcw.compiler.trace.records import Part, Settings
+from tcw.compiler.trace.writer import clean
 
 DUMP_SIGNAL = signal.SIGRTMAX - 2
 """Makes the worker's main thread write where it is; a signal that programs do not use."""

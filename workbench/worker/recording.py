@@ -9,22 +9,22 @@ from typing import NoReturn
 
 import msgspec
 
-from compiler.control.commands import Rerun
-from compiler.control.live import Live
-from compiler.control.user_error import UserError
-from compiler.trace.records import End, Failure, Progress, Run, Settings, Warned
-from compiler.trace.writer import TraceWriter
-from workbench.worker.blame import of_recording
-from workbench.worker.edited import edited_texts, read_as
-from workbench.worker.exits import RECORDS_CLOSED, flush_output, leave, watch_os_exit
-from workbench.worker.failures import Ended, failure_of
-from workbench.worker.notes import WorkerRecorder
-from workbench.worker.pipes import Pipes
-from workbench.worker.protocol import DUMP_SIGNAL, Job
-from workbench.worker.specification import CallSpecification, SpecificationError, parse_inputs
-from workbench.worker.start import start_of
-from workbench.worker.streams import RecordStream
-from workbench.worker.user_code import read_user_code
+from tcw.compiler.control.commands import Rerun
+from tcw.compiler.control.live import Live
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.trace.records import End, Failure, Progress, Run, Settings, Warned
+from tcw.compiler.trace.writer import TraceWriter
+from tcw.workbench.worker.blame import of_recording
+from tcw.workbench.worker.edited import edited_texts, read_as
+from tcw.workbench.worker.exits import RECORDS_CLOSED, flush_output, leave, watch_os_exit
+from tcw.workbench.worker.failures import Ended, failure_of
+from tcw.workbench.worker.notes import WorkerRecorder
+from tcw.workbench.worker.pipes import Pipes
+from tcw.workbench.worker.protocol import DUMP_SIGNAL, Job
+from tcw.workbench.worker.specification import CallSpecification, SpecificationError, parse_inputs
+from tcw.workbench.worker.start import start_of
+from tcw.workbench.worker.streams import RecordStream
+from tcw.workbench.worker.user_code import read_user_code
 
 
 def record(pipes: Pipes) -> NoReturn:
@@ -118,7 +118,7 @@ def _perform(recorder: WorkerRecorder, job: Job, live: Live | None, resting: lis
     recorder.emit(Progress(stage="load", activity="importing torch"))
     try:
         # Only now import torch, and with it everything of ours that a recording needs.
-        from workbench.worker import session
+        from tcw.workbench.worker import session
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise
@@ -133,7 +133,7 @@ def _perform(recorder: WorkerRecorder, job: Job, live: Live | None, resting: lis
         return "failed", None
     if live is None:
         return session.run(recorder, code, calls)
-    from workbench.worker.driven import Driven
+    from tcw.workbench.worker.driven import Driven
 
     def rests(ended: Ended | None) -> None:
         """Tell the front end that a run is over and the person may leave (or that the next one

@@ -16,13 +16,13 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import during, patch
-from compiler.control.user_error import UserError
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import Model
-from workbench.worker.backends import torch_compile
-from workbench.worker.load import Loaded, run_script
-from workbench.worker.user_code import UserCode
+from tcw.compiler.control.hooks import during, patch
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.runs import Model
+from tcw.workbench.worker.backends import torch_compile
+from tcw.workbench.worker.load import Loaded, run_script
+from tcw.workbench.worker.user_code import UserCode
 
 
 class _Left(BaseException):

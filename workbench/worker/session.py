@@ -4,37 +4,39 @@ from __future__ import annotations
 
 import importlib
 import os
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import torch
 
-from compiler import pipeline
-from compiler.capture import settings as settings_hook
-from compiler.control.stages import reached
-from compiler.control.user_error import UserError
-from compiler.measure.calls.runs import Model, RandomState, Twin, original_of
-from compiler.measure.rounds.engines import time_engines
-from compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
-from workbench.worker import isolation, patched
-from workbench.worker.backends import register
-from workbench.worker.engine_calls import EngineCalls
-from workbench.worker.environment import environment
-from workbench.worker.failures import Ended, ended_by, failure_of
-from workbench.worker.forget import beside_what_is_compiled
-from workbench.worker.inputs import check_arguments, parameters, with_tensors
-from workbench.worker.load import Loaded, form_of, load_model, run_script
-from workbench.worker.notes import WorkerRecorder
-from workbench.worker.ourselves import measuring
-from workbench.worker.script_call import load_call
-from workbench.worker.specification import CallSpecification
-from workbench.worker.torch_settings import applied
-from workbench.worker.user_code import UserCode
+from tcw.compiler import pipeline
+from tcw.compiler.capture import settings as settings_hook
+from tcw.compiler.control.stages import reached
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.measure.calls.runs import Model, RandomState, Twin, original_of
+from tcw.compiler.measure.rounds.engines import time_engines
+from tcw.compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
+from tcw.workbench.worker import patched
+from tcw.workbench.worker.backends import register
+from tcw.workbench.worker.engine_calls import EngineCalls
+from tcw.workbench.worker.environment import environment
+from tcw.workbench.worker.failures import Ended, ended_by, failure_of
+from tcw.workbench.worker.forget import beside_what_is_compiled
+from tcw.workbench.worker.inputs import check_arguments, parameters, with_tensors
+from tcw.workbench.worker.load import Loaded, form_of, load_model, run_script
+from tcw.workbench.worker.notes import WorkerRecorder
+from tcw.workbench.worker.ourselves import measuring
+from tcw.workbench.worker.script_call import load_call
+from tcw.workbench.worker.specification import CallSpecification
+from tcw.workbench.worker.torch_settings import applied
+from tcw.workbench.worker.user_code import UserCode
 
 if TYPE_CHECKING:
-    from workbench.worker.inside import Inside
+    from tcw.workbench.worker.inside import Inside
 
 ENGINES: dict[str, tuple[Engine, ...]] = {
     "inductor": ("inductor",),
@@ -48,7 +50,7 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
     settings = recorder.settings
     with pipeline.recording(recorder) as hooks:
         recorder.emit(environment(hooks))
-        step_aside(settings, recorder.user_root)
+        hand_over(settings, recorder.user_root)
         if form_of(code, settings) == "script" and not takes_a_call(settings):
             return script(recorder, code)
         ended, loaded = load(recorder, code, calls)
@@ -58,11 +60,17 @@ def run(recorder: WorkerRecorder, code: UserCode, calls: list[CallSpecification]
         return Session(recorder, loaded).calls()
 
 
-def step_aside(settings: Settings, root: str) -> None:
-    """From here on the process belongs to the user's program: everything of ours is imported."""
+def hand_over(settings: Settings, root: str) -> None:
+    """From here on the process belongs to the user's program, which gets what Python would give it:
+    a `__main__` and a `sys.argv` of its own, its folder first on `sys.path`.
+
+    Nothing is written next to the user's files, so their bytecode is not cached.
+    """
     register(settings)
-    isolation.step_aside()
-    isolation.prepare_path(root, [settings.file, *settings.arguments])
+    sys.modules["__main__"] = ModuleType("__main__")
+    sys.path.insert(0, root)
+    sys.argv = [settings.file, *settings.arguments]
+    sys.dont_write_bytecode = True
 
 
 def script(recorder: WorkerRecorder, code: UserCode) -> Ended:
@@ -228,8 +236,7 @@ class Session:
 
     def _looking_inside(self) -> Inside:
         if self._inside is None:
-            with isolation.ours_again():
-                made: type[Inside] = importlib.import_module("workbench.worker.inside").Inside
+            made: type[Inside] = importlib.import_module("tcw.workbench.worker.inside").Inside
             loaded = self.loaded
             original, alone = original_of(loaded.model), len(self.engines) == 1
             self._inside = made(self.recorder, original, loaded.optimizer, loaded.sets, alone)

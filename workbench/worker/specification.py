@@ -16,7 +16,7 @@ import re
 import warnings
 from dataclasses import dataclass
 
-from compiler.trace.dtypes import SHORT_NAMES
+from tcw.compiler.trace.dtypes import SHORT_NAMES
 
 DTYPES = {
     **{short: name for name, short in SHORT_NAMES.items()},

@@ -7,8 +7,8 @@ import os
 import platform
 import time
 
-from compiler.trace.records import Settings, Start
-from compiler.trace.records.base import SCHEMA_VERSION
+from tcw.compiler.trace.records import Settings, Start
+from tcw.compiler.trace.records.base import SCHEMA_VERSION
 
 
 def start_of(settings: Settings, started: float) -> Start:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from compiler.trace.writer import write_whole
+from tcw.compiler.trace.writer import write_whole
 
 
 class RecordStream:

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from compiler.control.torch_settings import SettingError, TorchSetting, read_setting
-from compiler.control.user_error import UserError
-from compiler.graphs.lines import users_own
+from tcw.compiler.control.torch_settings import SettingError, TorchSetting, read_setting
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.graphs.lines import users_own
 
 
 @contextmanager

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from compiler.output_file import SAFELY, TRACE, OutputRefused, check, check_open, words
-from compiler.trace.records import AnyRecord, Record
-from compiler.trace.writer import TraceWriter
-from workbench.worker.streams import RecordStream
+from tcw.compiler.output_file import SAFELY, TRACE, OutputRefused, check, check_open, words
+from tcw.compiler.trace.records import AnyRecord, Record
+from tcw.compiler.trace.writer import TraceWriter
+from tcw.workbench.worker.streams import RecordStream
 
 OnRecord = Callable[[AnyRecord], None]
 _READ_BYTES = 1 << 20

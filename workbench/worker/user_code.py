@@ -10,8 +10,8 @@ import tokenize
 from dataclasses import dataclass, field
 from types import CodeType
 
-from compiler.control.user_error import UserError
-from compiler.trace.records import Location
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.trace.records import Location
 
 
 @dataclass

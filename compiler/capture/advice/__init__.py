@@ -1,6 +1,6 @@
 """What to do about a graph break. Without torch: it needs only torch's message and the source."""
 
-from compiler.capture.advice.broken import Broken
-from compiler.capture.advice.table import advise
+from tcw.compiler.capture.advice.broken import Broken
+from tcw.compiler.capture.advice.table import advise
 
 __all__ = ["Broken", "advise"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Advice
+from tcw.compiler.trace.records import Advice
 
 Advised = str | Advice | tuple[Advice, ...]
 """A text alone is advice without code; () is none."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from compiler.capture.advice.advised import Advised, as_advice
-from compiler.capture.advice.broken import Broken
-from compiler.trace.records import Advice
+from tcw.compiler.capture.advice.advised import Advised, as_advice
+from tcw.compiler.capture.advice.broken import Broken
+from tcw.compiler.trace.records import Advice
 
 TYPE = "Data-dependent branching"
 GUARDED = "Could not guard on data-dependent expression"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import sys
 
-from compiler.capture.advice.advised import Advised
-from compiler.capture.advice.broken import BUILTIN, SKIPPED, Broken
-from compiler.trace.records import Advice
+from tcw.compiler.capture.advice.advised import Advised
+from tcw.compiler.capture.advice.broken import BUILTIN, SKIPPED, Broken
+from tcw.compiler.trace.records import Advice
 
 _FUNCTION = re.compile(r"<(?:bound method|function) ([\w.<>]+)")
 _RANDOM = re.compile(r"^module: [\w.<> ]+, qualname: Random\.(?P<name>\w+)")

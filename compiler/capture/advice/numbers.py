@@ -7,12 +7,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from compiler.capture.advice import branches
-from compiler.capture.advice.advised import Advised
-from compiler.capture.advice.broken import Broken, calls, parse
-from compiler.capture.advice.sizes import DYNAMIC_SHAPE, NUMBER
-from compiler.edits.kinds import MATH
-from compiler.trace.records import Advice
+from tcw.compiler.capture.advice import branches
+from tcw.compiler.capture.advice.advised import Advised
+from tcw.compiler.capture.advice.broken import Broken, calls, parse
+from tcw.compiler.capture.advice.sizes import DYNAMIC_SHAPE, NUMBER
+from tcw.compiler.edits.kinds import MATH
+from tcw.compiler.trace.records import Advice
 
 ITEM = "Unsupported Tensor.item() call"
 TOLIST = "Tensor.tolist()"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from compiler.capture.advice.advised import Advised
-from compiler.capture.advice.broken import Broken
+from tcw.compiler.capture.advice.advised import Advised
+from tcw.compiler.capture.advice.broken import Broken
 
 _FUNCTION = re.compile(r"^numpy function: (?:<[^>]*?)?(?:\bmethod |\bfunction )?(?P<name>[\w.]+)")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from compiler.capture.advice.advised import Advised
-from compiler.capture.advice.broken import Broken
-from compiler.trace.records import Advice
+from tcw.compiler.capture.advice.advised import Advised
+from tcw.compiler.capture.advice.broken import Broken
+from tcw.compiler.trace.records import Advice
 
 _DEFINED = re.compile(r"CustomOpDef\((?P<name>\w+::\w+)\)")
 _NAMED = re.compile(r"(?P<space>\w+)(?:::|\.)(?P<name>\w+)(?:\.\w+)?")

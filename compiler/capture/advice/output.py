@@ -6,10 +6,10 @@ import ast
 import copy
 import re
 
-from compiler.capture.advice.advised import Advised
-from compiler.capture.advice.broken import BUILTIN, SKIPPED, Broken, calls
-from compiler.edits.kinds import is_size
-from compiler.trace.records import Advice
+from tcw.compiler.capture.advice.advised import Advised
+from tcw.compiler.capture.advice.broken import BUILTIN, SKIPPED, Broken, calls
+from tcw.compiler.edits.kinds import is_size
+from tcw.compiler.trace.records import Advice
 
 _LOGGER = re.compile(r"<(?P<kind>[\w.]*Logger|RootLogger) [^>]*>\.(?P<method>\w+)")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass, field
 
-from compiler.capture.advice import branches
-from compiler.capture.advice.advised import Advised
-from compiler.capture.advice.broken import Broken
-from compiler.trace.records import Advice
+from tcw.compiler.capture.advice import branches
+from tcw.compiler.capture.advice.advised import Advised
+from tcw.compiler.capture.advice.broken import Broken
+from tcw.compiler.trace.records import Advice
 
 DYNAMIC_SHAPE = ("Dynamic shape operator", "Data dependent operator")
 NUMBER = "aten._local_scalar_dense"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compiler.capture.advice import (
+from tcw.compiler.capture.advice import (
     branches,
     calls,
     numbers,
@@ -17,9 +17,9 @@ from compiler.capture.advice import (
     output,
     sizes,
 )
-from compiler.capture.advice.advised import Advised, as_advice
-from compiler.capture.advice.broken import Broken
-from compiler.trace.records import Advice
+from tcw.compiler.capture.advice.advised import Advised, as_advice
+from tcw.compiler.capture.advice.broken import Broken
+from tcw.compiler.trace.records import Advice
 
 FAMILIES: tuple[Callable[[Broken], Advised], ...] = (
     branches.advise,

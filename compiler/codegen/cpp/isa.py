@@ -10,7 +10,7 @@ import os
 import platform
 from dataclasses import dataclass
 
-from compiler.processor import feature_flags
+from tcw.compiler.processor import feature_flags
 
 COMPILE_FLAGS = (
     "-O1",

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from compiler.codegen.choices import Ask, Chooser
-from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.function import Function
-from compiler.codegen.nests.same import Repeated, form_of
-from compiler.codegen.unit import Unit, buffer_dtypes, shared_buffers
-from compiler.codegen.unit import assemble as assembled
-from compiler.loops.nest import Nest
-from compiler.loops.program import Program
-from compiler.memory.plan import Plan
+from tcw.compiler.codegen.choices import Ask, Chooser
+from tcw.compiler.codegen.cpp.nests import emit
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.codegen.function import Function
+from tcw.compiler.codegen.nests.same import Repeated, form_of
+from tcw.compiler.codegen.unit import Unit, buffer_dtypes, shared_buffers
+from tcw.compiler.codegen.unit import assemble as assembled
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Program
+from tcw.compiler.memory.plan import Plan
 
 
 def unit(

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from compiler.codegen.cpp.isa import Isa
-from compiler.codegen.cpp.nests.parallel import DECLARATIONS
-from compiler.codegen.cpp.vocabulary import Lanes, Vocabulary, polynomials
-from compiler.loops.dtypes import BYTES, REDUCED
+from tcw.compiler.codegen.cpp.isa import Isa
+from tcw.compiler.codegen.cpp.nests.parallel import DECLARATIONS
+from tcw.compiler.codegen.cpp.vocabulary import Lanes, Vocabulary, polynomials
+from tcw.compiler.loops.dtypes import BYTES, REDUCED
 
 FILE = Path(__file__).with_name("draws.cpp")
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from compiler.codegen.launcher.segment import TensorForm
-from compiler.loops.graph import Call, Input, Operand, Result, operands
-from compiler.loops.layouts import same_strides
-from compiler.loops.program import Program
-from compiler.loops.sizes import Size, product
-from compiler.memory.plan import InArena, New, Plan
-from compiler.memory.segments import home
+from tcw.compiler.codegen.launcher.segment import TensorForm
+from tcw.compiler.loops.graph import Call, Input, Operand, Result, operands
+from tcw.compiler.loops.layouts import same_strides
+from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.sizes import Size, product
+from tcw.compiler.memory.plan import InArena, New, Plan
+from tcw.compiler.memory.segments import home
 
 
 class Forms:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from compiler.codegen.function import Function
-from compiler.codegen.launcher.forms import Forms
-from compiler.codegen.launcher.segment import (
+from tcw.compiler.codegen.function import Function
+from tcw.compiler.codegen.launcher.forms import Forms
+from tcw.compiler.codegen.launcher.segment import (
     NUMBER,
     TENSOR,
     UNUSED,
@@ -19,9 +19,9 @@ from compiler.codegen.launcher.segment import (
     SegmentFunction,
     ViewOf,
 )
-from compiler.loops.graph import Input, Operand
-from compiler.loops.sizes import Size, Symbolic, add, symbol
-from compiler.memory.plan import Plan, Segment
+from tcw.compiler.loops.graph import Input, Operand
+from tcw.compiler.loops.sizes import Size, Symbolic, add, symbol
+from tcw.compiler.memory.plan import Plan, Segment
 
 Kernels = Mapping[str, tuple[str, Function]]
 """Name of the nest -> the name of its function in the unit, and the function."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.loops.dtypes import BYTES, WIDEST_ITEM
-from compiler.loops.sizes import Size, add, c_expression, multiply, product, symbols_of
+from tcw.compiler.loops.dtypes import BYTES, WIDEST_ITEM
+from tcw.compiler.loops.sizes import Size, add, c_expression, multiply, product, symbols_of
 
 SCALAR_TYPES = {
     "uint8": 0,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from compiler.codegen.nests.index_range import in_range
-from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
-from compiler.loops.expressions import (
+from tcw.compiler.codegen.nests.index_range import in_range
+from tcw.compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
+from tcw.compiler.loops.expressions import (
     Address,
     Expression,
     IndexTerm,
@@ -18,7 +18,7 @@ from compiler.loops.expressions import (
     ReadIndexed,
     walk,
 )
-from compiler.loops.nest import (
+from tcw.compiler.loops.nest import (
     Let,
     Nest,
     Reduction,
@@ -29,8 +29,8 @@ from compiler.loops.nest import (
     reads_in,
     runs_over,
 )
-from compiler.loops.operators import OPERATORS
-from compiler.loops.sizes import Size
+from tcw.compiler.loops.operators import OPERATORS
+from tcw.compiler.loops.sizes import Size
 
 LOAD_WEIGHT = 1
 SIXTEEN_WEIGHT = 3

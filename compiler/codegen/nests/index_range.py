@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.loops.expressions import Const, Expression, IndexTerm, Op, Position
-from compiler.loops.nest import Axis
+from tcw.compiler.loops.expressions import Const, Expression, IndexTerm, Op, Position
+from tcw.compiler.loops.nest import Axis
 
 
 def in_range(term: IndexTerm, axes: tuple[Axis, ...]) -> bool:

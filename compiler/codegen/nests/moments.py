@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from compiler.codegen.nests.facts import Facts
-from compiler.loops.expressions import Const, Expression, Local, Op, SizeOf
-from compiler.loops.nest import Let, Nest, Reduction
-from compiler.loops.sizes import Size
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.loops.expressions import Const, Expression, Local, Op, SizeOf
+from tcw.compiler.loops.nest import Let, Nest, Reduction
+from tcw.compiler.loops.sizes import Size
 
 WIDE = ("float32", "float64")
 

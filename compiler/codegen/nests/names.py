@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from compiler.loops.nest import Nest
+from tcw.compiler.loops.nest import Nest
 
 _NUMBERED = re.compile(r"(_?\d+)+_*$")
 _ODD = re.compile(r"\W+")

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from compiler.codegen.nests.facts import Facts
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Expression, Local, Op
-from compiler.loops.nest import Let, Nest, Reduction, Write
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.expressions import Expression, Local, Op
+from tcw.compiler.loops.nest import Let, Nest, Reduction, Write
 
 
 def with_online_sums(

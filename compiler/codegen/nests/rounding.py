@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.loops.dtypes import INTEGERS, REDUCED
-from compiler.loops.expressions import Expression, Local, Op, convert
-from compiler.loops.nest import Let, Nest, Statement, Write, expressions
-from compiler.loops.operators import OPERATORS
+from tcw.compiler.loops.dtypes import INTEGERS, REDUCED
+from tcw.compiler.loops.expressions import Expression, Local, Op, convert
+from tcw.compiler.loops.nest import Let, Nest, Statement, Write, expressions
+from tcw.compiler.loops.operators import OPERATORS
 
 TURNS_OVER = frozenset(
     {"floor", "ceil", "trunc", "round", "sign", "floor_divide", "trunc_divide", "remainder", "fmod"}

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
 
-from compiler.loops.expressions import Local
-from compiler.loops.nest import Let, Nest, Reduction, ScanAlong
+from tcw.compiler.loops.expressions import Local
+from tcw.compiler.loops.nest import Let, Nest, Reduction, ScanAlong
 
 Emitted = TypeVar("Emitted")
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from compiler.loops.expressions import (
+from tcw.compiler.loops.expressions import (
     Address,
     Expression,
     Position,
     Read,
     ReadIndexed,
 )
-from compiler.loops.nest import (
+from tcw.compiler.loops.nest import (
     Axis,
     Nest,
     Reduction,
@@ -22,7 +22,7 @@ from compiler.loops.nest import (
     addresses,
     rewritten,
 )
-from compiler.loops.sizes import multiply
+from tcw.compiler.loops.sizes import multiply
 
 
 def simplify(nest: Nest) -> Nest:

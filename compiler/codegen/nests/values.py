@@ -6,9 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Generic, Self, TypeVar
 
-from compiler.codegen.nests.facts import Facts
-from compiler.loops.expressions import Expression, Local, Op, ReadIndexed
-from compiler.loops.nest import Let
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.loops.expressions import Expression, Local, Op, ReadIndexed
+from tcw.compiler.loops.nest import Let
 
 LONGEST = 50
 """Maximum depth of values computed by recursion; longer chains are started early."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from math import gcd
 
-from compiler.loops.dtypes import BYTES
-from compiler.loops.sizes import Size, add, multiply, terms
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.sizes import Size, add, multiply, terms
 
 
 class Workspace:

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
-from compiler.codegen.triton.kernel import TritonKernel
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.nests import Kernels
+from tcw.compiler.codegen.triton.kernel import TritonKernel
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.nests import Kernels
 
 KIND = "launch"
 AHEAD, AFTER = "ahead", "after"

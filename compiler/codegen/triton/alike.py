@@ -22,7 +22,7 @@ from functools import lru_cache
 from itertools import accumulate, count, islice
 from operator import attrgetter
 
-from compiler.codegen.triton.kernel import NumberParameter, TritonKernel
+from tcw.compiler.codegen.triton.kernel import NumberParameter, TritonKernel
 
 SMALL = 1 << 20
 """Elements below which a division of each position does not matter beside the launch."""

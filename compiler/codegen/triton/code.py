@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.codegen.nests.values import Level
+from tcw.compiler.codegen.nests.values import Level
 
 INDENT = "    "
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compiler.codegen.triton.code import Scope
-from compiler.loops.expressions import Address
-from compiler.loops.layouts import View
-from compiler.loops.nest import Nest
-from compiler.loops.sizes import Size, Symbolic, multiply
+from tcw.compiler.codegen.triton.code import Scope
+from tcw.compiler.loops.expressions import Address
+from tcw.compiler.loops.layouts import View
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.sizes import Size, Symbolic, multiply
 
 FAR = (1 << 31) - 1
 """Largest index that 32 bits hold."""

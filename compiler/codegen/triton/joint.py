@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compiler.codegen.nests.moments import partner
-from compiler.codegen.nests.names import base_name
-from compiler.codegen.triton.code import Scope
-from compiler.codegen.triton.vocabulary import TYPES
-from compiler.loops.expressions import Expression
-from compiler.loops.nest import Reduction, Statement
+from tcw.compiler.codegen.nests.moments import partner
+from tcw.compiler.codegen.nests.names import base_name
+from tcw.compiler.codegen.triton.code import Scope
+from tcw.compiler.codegen.triton.vocabulary import TYPES
+from tcw.compiler.loops.expressions import Expression
+from tcw.compiler.loops.nest import Reduction, Statement
 
 if TYPE_CHECKING:
-    from compiler.codegen.triton.kernel import Writer
+    from tcw.compiler.codegen.triton.kernel import Writer
 
 PAIRS = {"exp_sum": "max", "deviations": "sum"}
 

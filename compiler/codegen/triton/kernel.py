@@ -6,23 +6,23 @@ import keyword
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.names import Names, anonymous, base_name, printable, title_of
-from compiler.codegen.nests.online import with_online_sums
-from compiler.codegen.triton import indices
-from compiler.codegen.triton.code import Scope
-from compiler.codegen.triton.functions import FUNCTIONS
-from compiler.codegen.triton.indices import FAR, Dimension
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.parts import Part
-from compiler.codegen.triton.passes import Passes
-from compiler.codegen.triton.tiles import Tile
-from compiler.codegen.triton.values import Values
-from compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Local
-from compiler.loops.graph import ARG
-from compiler.loops.nest import (
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.codegen.nests.names import Names, anonymous, base_name, printable, title_of
+from tcw.compiler.codegen.nests.online import with_online_sums
+from tcw.compiler.codegen.triton import indices
+from tcw.compiler.codegen.triton.code import Scope
+from tcw.compiler.codegen.triton.functions import FUNCTIONS
+from tcw.compiler.codegen.triton.indices import FAR, Dimension
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.parts import Part
+from tcw.compiler.codegen.triton.passes import Passes
+from tcw.compiler.codegen.triton.tiles import Tile
+from tcw.compiler.codegen.triton.values import Values
+from tcw.compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.expressions import Local
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.nest import (
     Reduction,
     ScanAlong,
     Statement,
@@ -31,7 +31,7 @@ from compiler.loops.nest import (
     index_terms,
     symbols_in,
 )
-from compiler.loops.sizes import Size, multiply, product
+from tcw.compiler.loops.sizes import Size, multiply, product
 
 RESERVED = (
     frozenset(keyword.kwlist)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.codegen.triton.kernel import NumberParameter, TritonKernel
-from compiler.codegen.triton.nests import Kernels
-from compiler.loops.nest import Nest
-from compiler.loops.sizes import Size, add, c_expression
+from tcw.compiler.codegen.triton.kernel import NumberParameter, TritonKernel
+from tcw.compiler.codegen.triton.nests import Kernels
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.sizes import Size, add, c_expression
 
 SIGNATURE = "void* const* pointers, const long* sizes, char* workspace, int* error"
 NOTHING = f"static void @({SIGNATURE}) {{}}\n"

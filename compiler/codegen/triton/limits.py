@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
-from compiler.gpu.architectures import Architecture
-from compiler.loops.sizes import Size, evaluate, symbols_of
+from tcw.compiler.gpu.architectures import Architecture
+from tcw.compiler.loops.sizes import Size, evaluate, symbols_of
 
 UNKNOWN = 1024
 """Assumed value of a symbol without a hint."""

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.codegen.choices import Chooser, NestChooser, of_nest
-from compiler.codegen.nests.rounding import without_round_trips
-from compiler.codegen.nests.workspace import Workspace
-from compiler.codegen.triton import questions
-from compiler.codegen.triton.kernel import TritonKernel, Writer
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.parts import Part
-from compiler.codegen.triton.split import Split
-from compiler.codegen.triton.streams import streamed
-from compiler.codegen.triton.tiles import Tile, candidates, choose
-from compiler.loops.nest import Nest
-from compiler.loops.sizes import product
+from tcw.compiler.codegen.choices import Chooser, NestChooser, of_nest
+from tcw.compiler.codegen.nests.rounding import without_round_trips
+from tcw.compiler.codegen.nests.workspace import Workspace
+from tcw.compiler.codegen.triton import questions
+from tcw.compiler.codegen.triton.kernel import TritonKernel, Writer
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.parts import Part
+from tcw.compiler.codegen.triton.split import Split
+from tcw.compiler.codegen.triton.streams import streamed
+from tcw.compiler.codegen.triton.tiles import Tile, candidates, choose
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.sizes import product
 
 GAIN = 0.97
 """Part of the default's time that another tile may take at most to be chosen."""

@@ -6,14 +6,23 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.moments import partner
-from compiler.codegen.nests.simplify import behind_a_leading_axis, regroup
-from compiler.codegen.nests.workspace import Workspace
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Address, Const, Expression, Local, Op, Read, convert
-from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write, rewritten
-from compiler.loops.sizes import Size, multiply
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.codegen.nests.moments import partner
+from tcw.compiler.codegen.nests.simplify import behind_a_leading_axis, regroup
+from tcw.compiler.codegen.nests.workspace import Workspace
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.expressions import Address, Const, Expression, Local, Op, Read, convert
+from tcw.compiler.loops.nest import (
+    Axis,
+    Let,
+    Nest,
+    Reduction,
+    ScanAlong,
+    Statement,
+    Write,
+    rewritten,
+)
+from tcw.compiler.loops.sizes import Size, multiply
 
 PartForm = Literal["pointwise", "rows", "partial", "riding", "totals"]
 LINE = 128

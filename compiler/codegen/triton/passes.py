@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compiler.codegen.nests.facts import Value, overwrites
-from compiler.codegen.nests.names import base_name
-from compiler.codegen.triton import indices
-from compiler.codegen.triton.code import Scope
-from compiler.codegen.triton.indices import FAR
-from compiler.codegen.triton.joint import Joint
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.graph import ARG
-from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, reads_in
+from tcw.compiler.codegen.nests.facts import Value, overwrites
+from tcw.compiler.codegen.nests.names import base_name
+from tcw.compiler.codegen.triton import indices
+from tcw.compiler.codegen.triton.code import Scope
+from tcw.compiler.codegen.triton.indices import FAR
+from tcw.compiler.codegen.triton.joint import Joint
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, reads_in
 
 if TYPE_CHECKING:
-    from compiler.codegen.triton.kernel import Writer
+    from tcw.compiler.codegen.triton.kernel import Writer
 
 
 class Passes:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.codegen.choices import NestChooser
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.parts import Part
-from compiler.codegen.triton.tiles import WARP, Tile, bytes_a_step
-from compiler.trace.plurals import plural
+from tcw.compiler.codegen.choices import NestChooser
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.parts import Part
+from tcw.compiler.codegen.triton.tiles import WARP, Tile, bytes_a_step
+from tcw.compiler.trace.plurals import plural
 
 KIND = "tile"
 MEANS = "positions x elements of a row that a program holds at a time, by how many warps"

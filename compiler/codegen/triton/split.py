@@ -12,15 +12,15 @@ kernel needs of a reduction or scan goes through the workspace; other values are
 
 from __future__ import annotations
 
-from compiler.codegen.nests.facts import Facts, overwrites
-from compiler.codegen.nests.moments import with_moments
-from compiler.codegen.nests.simplify import simplify
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.parts import Part, PartForm, Parts, Placed, Planned
-from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import Read
-from compiler.loops.graph import ARG
-from compiler.loops.nest import (
+from tcw.compiler.codegen.nests.facts import Facts, overwrites
+from tcw.compiler.codegen.nests.moments import with_moments
+from tcw.compiler.codegen.nests.simplify import simplify
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.parts import Part, PartForm, Parts, Placed, Planned
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.expressions import Read
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.nest import (
     Let,
     Nest,
     Reduction,

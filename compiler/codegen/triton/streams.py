@@ -17,14 +17,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.parts import Part
-from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import Address, ReadIndexed
-from compiler.loops.nest import Nest, Write, reads_in
-from compiler.loops.program import Program
-from compiler.loops.sizes import product
-from compiler.memory.accesses import access
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.parts import Part
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.expressions import Address, ReadIndexed
+from tcw.compiler.loops.nest import Nest, Write, reads_in
+from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.sizes import product
+from tcw.compiler.memory.accesses import access
 
 MOST = 4
 """Times the bytes of L2, for a reduction."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from compiler.codegen.triton.limits import (
+from tcw.compiler.codegen.triton.limits import (
     RIDING_STAGES,
     STEP,
     Limits,
@@ -19,10 +19,10 @@ from compiler.codegen.triton.limits import (
     positions_across,
     power_of_two,
 )
-from compiler.codegen.triton.parts import Part
-from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import Read, ReadIndexed
-from compiler.loops.nest import Nest, Reduction, ScanAlong, Write, expressions, reads_in
+from tcw.compiler.codegen.triton.parts import Part
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.expressions import Read, ReadIndexed
+from tcw.compiler.loops.nest import Nest, Reduction, ScanAlong, Write, expressions, reads_in
 
 WARP = 32
 VECTOR = 16

@@ -11,15 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import dedent
 
-from compiler.codegen.nests.names import Names, anonymous
-from compiler.codegen.triton.alike import shared
-from compiler.codegen.triton.kernel import RESERVED, TritonKernel
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.nests import Kernels
-from compiler.loops.nest import Nest
-from compiler.loops.program import Program
-from compiler.memory.plan import InArena, Plan, Segment
-from compiler.memory.segments import home
+from tcw.compiler.codegen.nests.names import Names, anonymous
+from tcw.compiler.codegen.triton.alike import shared
+from tcw.compiler.codegen.triton.kernel import RESERVED, TritonKernel
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.nests import Kernels
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Program
+from tcw.compiler.memory.plan import InArena, Plan, Segment
+from tcw.compiler.memory.segments import home
 
 WAVES = 8
 """Blocks for each processor from which on a kernel's own launch does not matter."""

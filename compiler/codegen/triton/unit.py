@@ -7,24 +7,24 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from compiler.codegen.choices import Ask, Chooser
-from compiler.codegen.device import DeviceKernel, DeviceModule
-from compiler.codegen.function import Function
-from compiler.codegen.nests.names import Names, title_of
-from compiler.codegen.nests.same import Repeated, form_of
-from compiler.codegen.triton import functions
-from compiler.codegen.triton.ahead import launched_ahead
-from compiler.codegen.triton.alike import shared
-from compiler.codegen.triton.kernel import RESERVED, TritonKernel
-from compiler.codegen.triton.launch import NOTHING, host_body
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.nests import Kernels, Measure, emit
-from compiler.codegen.triton.streams import read_by_several
-from compiler.codegen.triton.together import following, launches, together
-from compiler.codegen.unit import Unit, assemble, buffer_dtypes, shared_buffers
-from compiler.loops.nest import Nest
-from compiler.loops.program import Program
-from compiler.memory.plan import Plan
+from tcw.compiler.codegen.choices import Ask, Chooser
+from tcw.compiler.codegen.device import DeviceKernel, DeviceModule
+from tcw.compiler.codegen.function import Function
+from tcw.compiler.codegen.nests.names import Names, title_of
+from tcw.compiler.codegen.nests.same import Repeated, form_of
+from tcw.compiler.codegen.triton import functions
+from tcw.compiler.codegen.triton.ahead import launched_ahead
+from tcw.compiler.codegen.triton.alike import shared
+from tcw.compiler.codegen.triton.kernel import RESERVED, TritonKernel
+from tcw.compiler.codegen.triton.launch import NOTHING, host_body
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.nests import Kernels, Measure, emit
+from tcw.compiler.codegen.triton.streams import read_by_several
+from tcw.compiler.codegen.triton.together import following, launches, together
+from tcw.compiler.codegen.unit import Unit, assemble, buffer_dtypes, shared_buffers
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Program
+from tcw.compiler.memory.plan import Plan
 
 HEAD = """\
 import triton

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compiler.codegen.nests.names import base_name
-from compiler.codegen.nests.rounding import TURNS_OVER
-from compiler.codegen.nests.values import NestValues
-from compiler.codegen.triton import indices
-from compiler.codegen.triton.code import Scope
-from compiler.codegen.triton.indices import Dimension
-from compiler.codegen.triton.tiles import VECTOR, narrowest
-from compiler.codegen.triton.vocabulary import (
+from tcw.compiler.codegen.nests.names import base_name
+from tcw.compiler.codegen.nests.rounding import TURNS_OVER
+from tcw.compiler.codegen.nests.values import NestValues
+from tcw.compiler.codegen.triton import indices
+from tcw.compiler.codegen.triton.code import Scope
+from tcw.compiler.codegen.triton.indices import Dimension
+from tcw.compiler.codegen.triton.tiles import VECTOR, narrowest
+from tcw.compiler.codegen.triton.vocabulary import (
     TYPES,
     Unwritable,
     constant,
@@ -21,8 +21,8 @@ from compiler.codegen.triton.vocabulary import (
     literal,
     operator,
 )
-from compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
-from compiler.loops.expressions import (
+from tcw.compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
+from tcw.compiler.loops.expressions import (
     Address,
     Const,
     Expression,
@@ -35,11 +35,11 @@ from compiler.loops.expressions import (
     SizeOf,
     walk,
 )
-from compiler.loops.graph import ARG
-from compiler.loops.nest import Reduction, ScanAlong, Write
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.nest import Reduction, ScanAlong, Write
 
 if TYPE_CHECKING:
-    from compiler.codegen.triton.kernel import Writer
+    from tcw.compiler.codegen.triton.kernel import Writer
 
 LONG = 60
 """Maximum length of a text inside another one."""

@@ -1,4 +1,4 @@
-"""The text of every operator of `compiler.loops.operators` in Triton, by dtype.
+"""The text of every operator of `tcw.compiler.loops.operators` in Triton, by dtype.
 
 Functions are NVIDIA's libdevice, which ATen's CUDA kernels call too.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from compiler.loops import identities
-from compiler.loops.dtypes import BYTES, FLOATS, REDUCED, compute_dtype
+from tcw.compiler.loops import identities
+from tcw.compiler.loops.dtypes import BYTES, FLOATS, REDUCED, compute_dtype
 
 TYPES = {
     "float64": "tl.float64",

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from torch import fx
 
-from compiler.control.recorder import Recorder
-from compiler.graphs.labels import user_label
-from compiler.graphs.provenance import distinct_lines
-from compiler.loops.graph import Call, Graph, Map, Reduce, Scan, Store
-from compiler.trace.records import Location, Node
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.graphs.labels import user_label
+from tcw.compiler.graphs.provenance import distinct_lines
+from tcw.compiler.loops.graph import Call, Graph, Map, Reduce, Scan, Store
+from tcw.compiler.trace.records import Location, Node
 
 Operation = Map | Reduce | Scan | Store | Call
 
@@ -40,7 +40,7 @@ class GraphState:
     members: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Name of a nest or call -> the operations that it computes, including inlined ones."""
     parts: dict[object, int] = field(default_factory=dict)
-    """See compiler.engine.records.touched."""
+    """See tcw.compiler.engine.records.touched."""
     kernels: dict[str, str] = field(default_factory=dict)
     """Name of a nest or call -> `k4 softmax`."""
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from compiler.decision import Decision
-from compiler.engine.records.compiled import GraphState
-from compiler.fusion.fuse import Fusion
-from compiler.fusion.pairs import Pair
-from compiler.loops.graph import Call, Reduce, Scan
-from compiler.loops.nest import Nest
-from compiler.trace.byte_counts import bytes_text
-from compiler.trace.records import FusionGroup, FusionGroups, FusionPair, FusionRound, Record
+from tcw.compiler.decision import Decision
+from tcw.compiler.engine.records.compiled import GraphState
+from tcw.compiler.fusion.fuse import Fusion
+from tcw.compiler.fusion.pairs import Pair
+from tcw.compiler.loops.graph import Call, Reduce, Scan
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.trace.byte_counts import bytes_text
+from tcw.compiler.trace.records import FusionGroup, FusionGroups, FusionPair, FusionRound, Record
 
 
 def take_members(compiled: GraphState, fusion: Fusion) -> None:
@@ -28,7 +28,7 @@ def take_members(compiled: GraphState, fusion: Fusion) -> None:
 
 
 class FusionRecords:
-    """Describes tests of pairs and records passes: a `compiler.fusion.pairs.Listener`."""
+    """Describes tests of pairs and records passes: a `tcw.compiler.fusion.pairs.Listener`."""
 
     def __init__(self, compiled: GraphState, emit: Callable[[Callable[[], Record]], None]) -> None:
         """`emit` receives a function that creates a record."""

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from compiler.codegen.function import Function
-from compiler.engine.aten import calls_aten
-from compiler.engine.records.compiled import GraphState
-from compiler.graphs.nodes import target_name
-from compiler.loops.graph import DRAWS, Call
-from compiler.loops.nest import Nest
-from compiler.loops.printer import nest_text
-from compiler.runtime.artifact import Artifact
-from compiler.trace.records import Kernel, KernelLine, NestLoops, Record, Wrapper
+from tcw.compiler.codegen.function import Function
+from tcw.compiler.engine.aten import calls_aten
+from tcw.compiler.engine.records.compiled import GraphState
+from tcw.compiler.graphs.nodes import target_name
+from tcw.compiler.loops.graph import DRAWS, Call
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.printer import nest_text
+from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.trace.records import Kernel, KernelLine, NestLoops, Record, Wrapper
 
 
 def name_kernels(compiled: GraphState, steps: Sequence[Nest | Call]) -> None:

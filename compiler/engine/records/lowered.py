@@ -8,17 +8,28 @@ from collections.abc import Iterator, Mapping
 import msgspec
 from torch import fx
 
-from compiler.engine.records.compiled import GraphState, Operation
-from compiler.engine.records.nest_lines import nest_lines, record_size
-from compiler.engine.records.touched import touched
-from compiler.graphs.labels import copy_label, node_label
-from compiler.graphs.nodes import COMPUTING, describe_graph, target_name
-from compiler.graphs.provenance import copied_origins, kept_lines
-from compiler.loops.expressions import Op, walk
-from compiler.loops.graph import Buffer, Call, Graph, Input, Map, Reduce, Result, Scan, Store, reads
-from compiler.loops.sizes import Size
-from compiler.trace import records
-from compiler.trace.records import Lowered, Record, SchedulerNode
+from tcw.compiler.engine.records.compiled import GraphState, Operation
+from tcw.compiler.engine.records.nest_lines import nest_lines, record_size
+from tcw.compiler.engine.records.touched import touched
+from tcw.compiler.graphs.labels import copy_label, node_label
+from tcw.compiler.graphs.nodes import COMPUTING, describe_graph, target_name
+from tcw.compiler.graphs.provenance import copied_origins, kept_lines
+from tcw.compiler.loops.expressions import Op, walk
+from tcw.compiler.loops.graph import (
+    Buffer,
+    Call,
+    Graph,
+    Input,
+    Map,
+    Reduce,
+    Result,
+    Scan,
+    Store,
+    reads,
+)
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.trace import records
+from tcw.compiler.trace.records import Lowered, Record, SchedulerNode
 
 Value = Input | Map | Reduce | Scan | Buffer | Result
 

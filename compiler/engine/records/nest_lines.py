@@ -8,12 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Iota, Load, Op, SizeOf
-from compiler.loops.graph import Compute, Map, Reduce, Scan, Store, reads
-from compiler.loops.layouts import Layout, Shape, View, normalize, refine, row_major, strides_over
-from compiler.loops.sizes import Size
-from compiler.trace import records
-from compiler.trace.records import LoopLine
+from tcw.compiler.loops.expressions import (
+    Const,
+    Expression,
+    Gather,
+    IndexTerm,
+    Iota,
+    Load,
+    Op,
+    SizeOf,
+)
+from tcw.compiler.loops.graph import Compute, Map, Reduce, Scan, Store, reads
+from tcw.compiler.loops.layouts import (
+    Layout,
+    Shape,
+    View,
+    normalize,
+    refine,
+    row_major,
+    strides_over,
+)
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.trace import records
+from tcw.compiler.trace.records import LoopLine
 
 _NAMES = {"div": "truediv", "remainder": "mod", "floor_divide": "floordiv", "bitwise_not": "invert"}
 """Operators with other names in Inductor's bodies, and thus in the viewers."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from compiler.engine.records.compiled import GraphState
-from compiler.loops.dtypes import BYTES
-from compiler.loops.graph import Call, Graph, Input, Operand, Result
-from compiler.loops.nest import Nest
-from compiler.loops.program import Program
-from compiler.loops.sizes import Size, product
-from compiler.memory.plan import InArena, Plan, Segment, TakesOver
-from compiler.trace.records import Buffer, MemoryPlan
+from tcw.compiler.engine.records.compiled import GraphState
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.graph import Call, Graph, Input, Operand, Result
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.sizes import Size, product
+from tcw.compiler.memory.plan import InArena, Plan, Segment, TakesOver
+from tcw.compiler.trace.records import Buffer, MemoryPlan
 
 
 def plan_record(compiled: GraphState, program: Program, plan: Plan) -> MemoryPlan:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import prod
 
-from compiler.engine.records.compiled import Operation
-from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import Gather, Load
-from compiler.loops.graph import (
+from tcw.compiler.engine.records.compiled import Operation
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.expressions import Gather, Load
+from tcw.compiler.loops.graph import (
     Buffer,
     Call,
     Input,
@@ -20,8 +20,8 @@ from compiler.loops.graph import (
     extent,
     reads,
 )
-from compiler.loops.layouts import Shape, View
-from compiler.loops.sizes import Size
+from tcw.compiler.loops.layouts import Shape, View
+from tcw.compiler.loops.sizes import Size
 
 Value = Input | Map | Reduce | Scan | Buffer | Result
 

@@ -6,24 +6,24 @@ from collections.abc import Callable, Iterable, Iterator
 
 from torch import fx
 
-from compiler.codegen.unit import Unit
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.control.stages import reached
-from compiler.engine.records.compiled import GraphState
-from compiler.engine.records.fused import FusionRecords, groups_record, take_members
-from compiler.engine.records.generated import call_records, kernel_records, name_kernels
-from compiler.engine.records.lowered import graph_record, lowered_records
-from compiler.engine.records.planned import plan_record, steps_of
-from compiler.fusion.fuse import Fusion
-from compiler.graphs.current import current_compile_id
-from compiler.loops.graph import Graph
-from compiler.loops.program import Program
-from compiler.memory.plan import Plan
-from compiler.runtime.artifact import Artifact
-from compiler.runtime.cached import Outcome, words
-from compiler.runtime.graph_cache import Hit
-from compiler.trace.records import CacheLookup, Record, Stage, StageStart
+from tcw.compiler.codegen.unit import Unit
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.control.stages import reached
+from tcw.compiler.engine.records.compiled import GraphState
+from tcw.compiler.engine.records.fused import FusionRecords, groups_record, take_members
+from tcw.compiler.engine.records.generated import call_records, kernel_records, name_kernels
+from tcw.compiler.engine.records.lowered import graph_record, lowered_records
+from tcw.compiler.engine.records.planned import plan_record, steps_of
+from tcw.compiler.fusion.fuse import Fusion
+from tcw.compiler.graphs.current import current_compile_id
+from tcw.compiler.loops.graph import Graph
+from tcw.compiler.loops.program import Program
+from tcw.compiler.memory.plan import Plan
+from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.runtime.cached import Outcome, words
+from tcw.compiler.runtime.graph_cache import Hit
+from tcw.compiler.trace.records import CacheLookup, Record, Stage, StageStart
 
 
 class GraphRecords:

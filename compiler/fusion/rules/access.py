@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.fusion.counts import elements
-from compiler.fusion.edges import Edge
-from compiler.fusion.groups import Space
-from compiler.fusion.rows import Mask, mask_of, mask_text
-from compiler.fusion.rules import Refusal
-from compiler.loops.graph import Reduce
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.edges import Edge
+from tcw.compiler.fusion.groups import Space
+from tcw.compiler.fusion.rows import Mask, mask_of, mask_text
+from tcw.compiler.fusion.rules import Refusal
+from tcw.compiler.loops.graph import Reduce
 
 
 def readable(edge: Edge, space: Space) -> Refusal | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.fusion.counts import common
-from compiler.fusion.groups import Group, Space
-from compiler.fusion.rows import Mask, row_view
-from compiler.fusion.rules import Refusal
-from compiler.loops.layouts import Shape, compose, row_major
-from compiler.loops.sizes import Size, multiply
+from tcw.compiler.fusion.counts import common
+from tcw.compiler.fusion.groups import Group, Space
+from tcw.compiler.fusion.rows import Mask, row_view
+from tcw.compiler.fusion.rules import Refusal
+from tcw.compiler.loops.layouts import Shape, compose, row_major
+from tcw.compiler.loops.sizes import Size, multiply
 
 AXES = 8
 

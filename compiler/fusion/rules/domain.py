@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.fusion.edges import Edge, Edges
-from compiler.fusion.groups import Group, Space
-from compiler.fusion.rows import (
+from tcw.compiler.fusion.edges import Edge, Edges
+from tcw.compiler.fusion.groups import Group, Space
+from tcw.compiler.fusion.rows import (
     Mask,
     ends_of,
     kept_size,
@@ -13,9 +13,9 @@ from compiler.fusion.rows import (
     row_length,
     whole_size,
 )
-from compiler.fusion.rules import Refusal
-from compiler.fusion.weights import Weights
-from compiler.loops.graph import Reduce, Store
+from tcw.compiler.fusion.rules import Refusal
+from tcw.compiler.fusion.weights import Weights
+from tcw.compiler.loops.graph import Reduce, Store
 
 SMALL = 1 << 16
 """Maximum elements of a domain whose columns may be processed one after the other."""

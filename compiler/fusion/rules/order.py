@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from compiler.decision import MOST_BETWEEN
-from compiler.fusion.counts import elements
-from compiler.fusion.dependencies import Computation, Dependencies
-from compiler.fusion.groups import Group, Space
-from compiler.fusion.leaves import reads
-from compiler.fusion.reachability import Reachability
-from compiler.fusion.rows import mask_text, merged
-from compiler.fusion.rules import Refusal
-from compiler.fusion.statements import injective
-from compiler.fusion.weights import instructions
-from compiler.loops.expressions import Load
-from compiler.loops.graph import Compute, Map, Scan, Store
-from compiler.loops.layouts import compose_views
+from tcw.compiler.decision import MOST_BETWEEN
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.dependencies import Computation, Dependencies
+from tcw.compiler.fusion.groups import Group, Space
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.fusion.reachability import Reachability
+from tcw.compiler.fusion.rows import mask_text, merged
+from tcw.compiler.fusion.rules import Refusal
+from tcw.compiler.fusion.statements import injective
+from tcw.compiler.fusion.weights import instructions
+from tcw.compiler.loops.expressions import Load
+from tcw.compiler.loops.graph import Compute, Map, Scan, Store
+from tcw.compiler.loops.layouts import compose_views
 
 POINTERS = 64
 """Maximum number of arrays in one loop."""

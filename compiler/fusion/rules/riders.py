@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.fusion.counts import elements
-from compiler.fusion.edges import Edges
-from compiler.fusion.groups import Space
-from compiler.fusion.rows import Mask, kept_size, mask_of, mask_text, row_length
-from compiler.fusion.rules import Refusal
-from compiler.fusion.rules.domain import SMALL, comes_back
-from compiler.fusion.weights import Weights
-from compiler.loops.graph import Compute, Reduce
-from compiler.trace.byte_counts import bytes_text
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.edges import Edges
+from tcw.compiler.fusion.groups import Space
+from tcw.compiler.fusion.rows import Mask, kept_size, mask_of, mask_text, row_length
+from tcw.compiler.fusion.rules import Refusal
+from tcw.compiler.fusion.rules.domain import SMALL, comes_back
+from tcw.compiler.fusion.weights import Weights
+from tcw.compiler.loops.graph import Compute, Reduce
+from tcw.compiler.trace.byte_counts import bytes_text
 
 MANY_ROWS = 64
 """Minimum number of rows that threads share in blocks, each with its own accumulators."""

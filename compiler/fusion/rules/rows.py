@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from compiler.fusion.counts import elements
-from compiler.fusion.groups import Space
-from compiler.fusion.leaves import reads
-from compiler.fusion.rows import Mask, mask_text
-from compiler.fusion.rules import Refusal
-from compiler.fusion.short_runs import is_spread
-from compiler.fusion.weights import L2, LANES, Weights
-from compiler.loops.graph import Compute
-from compiler.loops.layouts import View, normalize
-from compiler.loops.sizes import product
-from compiler.trace.byte_counts import bytes_text
+from tcw.compiler.fusion.counts import elements
+from tcw.compiler.fusion.groups import Space
+from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.fusion.rows import Mask, mask_text
+from tcw.compiler.fusion.rules import Refusal
+from tcw.compiler.fusion.short_runs import is_spread
+from tcw.compiler.fusion.weights import L2, LANES, Weights
+from tcw.compiler.loops.graph import Compute
+from tcw.compiler.loops.layouts import View, normalize
+from tcw.compiler.loops.sizes import product
+from tcw.compiler.trace.byte_counts import bytes_text
 
 SINGLE_ROW = 16 << 10
 """Maximum elements of a domain that is a single row, which runs on one thread."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from compiler.fusion.groups import Group, Space
-from compiler.fusion.leaves import leaves
-from compiler.fusion.rules import Refusal
-from compiler.fusion.weights import Weights
-from compiler.loops.graph import Compute, Store
-from compiler.loops.layouts import Shape, View, view_strides
+from tcw.compiler.fusion.groups import Group, Space
+from tcw.compiler.fusion.leaves import leaves
+from tcw.compiler.fusion.rules import Refusal
+from tcw.compiler.fusion.weights import Weights
+from tcw.compiler.loops.graph import Compute, Store
+from tcw.compiler.loops.layouts import Shape, View, view_strides
 
 AXES = 2
 """Axes of a square tile: the lanes, and those along which it is loaded and transposed."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Sequence
 
-from compiler.control.hooks import RecordingHook, Uninstall
-from compiler.control.recorder import Recorder
-from compiler.control.stages import reached
-from compiler.gpu.architectures import ARCHITECTURES, DEFAULT
-from compiler.trace.records import HookStatus, Settings
+from tcw.compiler.control.hooks import RecordingHook, Uninstall
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.stages import reached
+from tcw.compiler.gpu.architectures import ARCHITECTURES, DEFAULT
+from tcw.compiler.trace.records import HookStatus, Settings
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -26,7 +26,7 @@ def install(recorder: Recorder) -> Uninstall:
         )
         return lambda: None
     # These import torch and Triton, which a recording for the CPU does not need.
-    from compiler.inductor.shadow import compile as shadow
+    from tcw.compiler.inductor.shadow import compile as shadow
 
     return shadow.install(recorder, architecture)
 

@@ -20,10 +20,10 @@ from typing import Any
 from torch._inductor import config
 from torch._inductor.runtime.autotune_cache import AutotuneCache
 
-from compiler.control.hooks import patch
-from compiler.gpu.architectures import Architecture
-from compiler.gpu.binaries import Binary, read, words
-from compiler.inductor.shadow.triton_sources import KernelSource, describe, load
+from tcw.compiler.control.hooks import patch
+from tcw.compiler.gpu.architectures import Architecture
+from tcw.compiler.gpu.binaries import Binary, read, words
+from tcw.compiler.inductor.shadow.triton_sources import KernelSource, describe, load
 
 HEURISTICS = "torch._inductor.runtime.triton_heuristics"
 STATIC_LAUNCHERS = ("use_static_triton_launcher", "use_static_cuda_launcher")

@@ -18,20 +18,20 @@ from torch._functorch import config as functorch_config
 from torch._inductor import compile_fx, config
 from torch._inductor.graph import GraphLowering
 
-from compiler.cache_folder import CacheRefused, cache_folder
-from compiler.control.error_words import error_line
-from compiler.control.hooks import Uninstall, during, patch
-from compiler.control.recorder import Recorder
-from compiler.gpu.architectures import Architecture
-from compiler.gpu.binaries import Binary, record
-from compiler.gpu.retarget import retarget, tell_of_cpu_calls
-from compiler.inductor.predicted import predicting
-from compiler.inductor.shadow.binaries import assemble
-from compiler.inductor.shadow.device import pretending
-from compiler.inductor.shadow.guard import NoGuard
-from compiler.inductor.shadow.triton_sources import kernel_sources
-from compiler.inductor.shadow.undisturbed import undisturbed
-from compiler.trace.records import Kernel, Progress, Record
+from tcw.compiler.cache_folder import CacheRefused, cache_folder
+from tcw.compiler.control.error_words import error_line
+from tcw.compiler.control.hooks import Uninstall, during, patch
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.gpu.architectures import Architecture
+from tcw.compiler.gpu.binaries import Binary, record
+from tcw.compiler.gpu.retarget import retarget, tell_of_cpu_calls
+from tcw.compiler.inductor.predicted import predicting
+from tcw.compiler.inductor.shadow.binaries import assemble
+from tcw.compiler.inductor.shadow.device import pretending
+from tcw.compiler.inductor.shadow.guard import NoGuard
+from tcw.compiler.inductor.shadow.triton_sources import kernel_sources
+from tcw.compiler.inductor.shadow.undisturbed import undisturbed
+from tcw.compiler.trace.records import Kernel, Progress, Record
 
 WITHOUT_TIMING: dict[str, object] = {
     "fx_graph_cache": False,

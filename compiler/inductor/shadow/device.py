@@ -18,10 +18,10 @@ from torch._dynamo import device_interface
 from triton.backends.compiler import GPUTarget
 from triton.runtime.driver import driver
 
-from compiler.control.hooks import patch
-from compiler.gpu.architectures import Architecture
-from compiler.inductor.predicted import predicting
-from compiler.inductor.shadow.guard import cuda_device_guard
+from tcw.compiler.control.hooks import patch
+from tcw.compiler.gpu.architectures import Architecture
+from tcw.compiler.inductor.predicted import predicting
+from tcw.compiler.inductor.shadow.guard import cuda_device_guard
 
 CACHED_ANSWERS = (
     "torch.utils._triton",

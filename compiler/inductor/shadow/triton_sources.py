@@ -9,7 +9,7 @@ from typing import Any
 
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.writer import text_hash
 
 
 class NoKernel(Exception):

@@ -15,7 +15,7 @@ import torch
 from torch._dynamo import utils as dynamo_utils
 from torch._inductor import debug, metrics
 
-from compiler.control.hooks import patch
+from tcw.compiler.control.hooks import patch
 
 Restore = Callable[[], None]
 PLAIN = (bool, int, float, str, tuple, frozenset, type(None))

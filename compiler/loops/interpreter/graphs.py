@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 
-from compiler.loops.expressions import Expression, Gather, Iota, Load
-from compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Map, Reduce, Scan
-from compiler.loops.interpreter.memory import State
-from compiler.loops.interpreter.operators import Value, reduce, scan, torch_dtype
-from compiler.loops.sizes import product
+from tcw.compiler.loops.expressions import Expression, Gather, Iota, Load
+from tcw.compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Map, Reduce, Scan
+from tcw.compiler.loops.interpreter.memory import State
+from tcw.compiler.loops.interpreter.operators import Value, reduce, scan, torch_dtype
+from tcw.compiler.loops.sizes import product
 
 
 def run_graph(

@@ -7,12 +7,26 @@ from typing import Any
 
 import torch
 
-from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Op, ReadIndexed, SizeOf
-from compiler.loops.graph import DRAWS, Call, Graph, Input, Operand
-from compiler.loops.interpreter.draws import ATEN
-from compiler.loops.interpreter.operators import Value, apply, register_dtype, rounded, torch_dtype
-from compiler.loops.layouts import Shape, View, same_strides
-from compiler.loops.sizes import Size, Symbolic, evaluate, symbol_values
+from tcw.compiler.loops.expressions import (
+    Const,
+    Expression,
+    Gather,
+    IndexTerm,
+    Op,
+    ReadIndexed,
+    SizeOf,
+)
+from tcw.compiler.loops.graph import DRAWS, Call, Graph, Input, Operand
+from tcw.compiler.loops.interpreter.draws import ATEN
+from tcw.compiler.loops.interpreter.operators import (
+    Value,
+    apply,
+    register_dtype,
+    rounded,
+    torch_dtype,
+)
+from tcw.compiler.loops.layouts import Shape, View, same_strides
+from tcw.compiler.loops.sizes import Size, Symbolic, evaluate, symbol_values
 
 _REDUCES = {"mul": "prod", "maximum": "amax", "minimum": "amin"}
 """torch's words for modes of stores."""

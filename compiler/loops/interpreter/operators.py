@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.dtypes import compute_dtype
 
 Value = Any
 """A torch.Tensor (mypy sees torch as untyped)."""

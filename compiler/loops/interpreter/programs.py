@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from compiler.loops.expressions import Address, Expression, Local, Position, Read, ReadIndexed
-from compiler.loops.graph import Call
-from compiler.loops.interpreter.memory import State
-from compiler.loops.interpreter.operators import Value, reduce, scan
-from compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Write, runs_over
-from compiler.loops.program import Program
+from tcw.compiler.loops.expressions import Address, Expression, Local, Position, Read, ReadIndexed
+from tcw.compiler.loops.graph import Call
+from tcw.compiler.loops.interpreter.memory import State
+from tcw.compiler.loops.interpreter.operators import Value, reduce, scan
+from tcw.compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Write, runs_over
+from tcw.compiler.loops.program import Program
 
 
 def run_program(program: Program, arguments: Sequence[Any]) -> list[Any]:

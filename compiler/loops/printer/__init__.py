@@ -4,8 +4,8 @@ The text is deterministic. Names come from the user's program, so non-printable 
 are escaped.
 """
 
-from compiler.loops.printer.graphs import graph_text
-from compiler.loops.printer.nests import INDENT, NestLine, nest_lines, nest_text
-from compiler.loops.printer.programs import program_text
+from tcw.compiler.loops.printer.graphs import graph_text
+from tcw.compiler.loops.printer.nests import INDENT, NestLine, nest_lines, nest_text
+from tcw.compiler.loops.printer.programs import program_text
 
 __all__ = ["INDENT", "NestLine", "graph_text", "nest_lines", "nest_text", "program_text"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.loops.expressions import (
+from tcw.compiler.loops.expressions import (
     Const,
     Expression,
     Gather,
@@ -16,9 +16,9 @@ from compiler.loops.expressions import (
     ReadIndexed,
     SizeOf,
 )
-from compiler.loops.layouts import Shape
-from compiler.loops.printer.words import address_text, escaped, times, view_text
-from compiler.loops.sizes import terms
+from tcw.compiler.loops.layouts import Shape
+from tcw.compiler.loops.printer.words import address_text, escaped, times, view_text
+from tcw.compiler.loops.sizes import terms
 
 INFIX = {
     "bitwise_or": ("|", 1),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from compiler.loops.graph import (
+from tcw.compiler.loops.graph import (
     Buffer,
     Call,
     Compute,
@@ -22,9 +22,9 @@ from compiler.loops.graph import (
     Scan,
     Store,
 )
-from compiler.loops.layouts import Shape, row_major, same_strides
-from compiler.loops.printer.expressions import expression_text, with_terms
-from compiler.loops.printer.words import (
+from tcw.compiler.loops.layouts import Shape, row_major, same_strides
+from tcw.compiler.loops.printer.expressions import expression_text, with_terms
+from tcw.compiler.loops.printer.words import (
     STORE_SIGNS,
     axis_name,
     escaped,
@@ -32,7 +32,7 @@ from compiler.loops.printer.words import (
     view_text,
     with_comment,
 )
-from compiler.loops.sizes import Size
+from tcw.compiler.loops.sizes import Size
 
 
 def graph_text(graph: Graph) -> str:

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compiler.loops.expressions import Local
-from compiler.loops.nest import (
+from tcw.compiler.loops.expressions import Local
+from tcw.compiler.loops.nest import (
     Let,
     Nest,
     Reduction,
@@ -28,8 +28,14 @@ from compiler.loops.nest import (
     expressions,
     runs_over,
 )
-from compiler.loops.printer.expressions import expression_text, with_terms
-from compiler.loops.printer.words import STORE_SIGNS, address_text, axis_name, escaped, with_comment
+from tcw.compiler.loops.printer.expressions import expression_text, with_terms
+from tcw.compiler.loops.printer.words import (
+    STORE_SIGNS,
+    address_text,
+    axis_name,
+    escaped,
+    with_comment,
+)
 
 INDENT = "    "
 SIGNS = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.loops.nest import Nest
-from compiler.loops.printer.graphs import call_text, output_text
-from compiler.loops.printer.nests import nest_text
-from compiler.loops.printer.words import escaped, shape_text
-from compiler.loops.program import Program
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.printer.graphs import call_text, output_text
+from tcw.compiler.loops.printer.nests import nest_text
+from tcw.compiler.loops.printer.words import escaped, shape_text
+from tcw.compiler.loops.program import Program
 
 
 def program_text(program: Program) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.loops.expressions import Address
-from compiler.loops.layouts import Layout, Shape, View, row_major, strides_over
-from compiler.loops.sizes import Size, at_least, multiply, terms
+from tcw.compiler.loops.expressions import Address
+from tcw.compiler.loops.layouts import Layout, Shape, View, row_major, strides_over
+from tcw.compiler.loops.sizes import Size, at_least, multiply, terms
 
 LETTERS = "ijklmnpqrst"
 COMMENT_COLUMN = 76

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
-from compiler.loops.expressions import Const, Expression, Gather, Op, ReadIndexed, SizeOf
-from compiler.loops.operators import OPERATORS
-from compiler.loops.verifier.spaces import Numbers, require
+from tcw.compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
+from tcw.compiler.loops.expressions import Const, Expression, Gather, Op, ReadIndexed, SizeOf
+from tcw.compiler.loops.operators import OPERATORS
+from tcw.compiler.loops.verifier.spaces import Numbers, require
 
 WHOLE_OR_BOOL = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"})
 WHOLE = frozenset({"gcd", "shift_left", "shift_right"})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.loops.expressions import Expression, Gather, Iota, Load
-from compiler.loops.graph import (
+from tcw.compiler.loops.expressions import Expression, Gather, Iota, Load
+from tcw.compiler.loops.graph import (
     Buffer,
     Call,
     Compute,
@@ -15,9 +15,9 @@ from compiler.loops.graph import (
     Scan,
     Store,
 )
-from compiler.loops.sizes import Symbolic
-from compiler.loops.verifier.expressions import check_dtype, check_expression
-from compiler.loops.verifier.spaces import Numbers, ValueSpace, defined, fresh, require, within
+from tcw.compiler.loops.sizes import Symbolic
+from tcw.compiler.loops.verifier.expressions import check_dtype, check_expression
+from tcw.compiler.loops.verifier.spaces import Numbers, ValueSpace, defined, fresh, require, within
 
 
 def verify_graph(graph: Graph) -> None:

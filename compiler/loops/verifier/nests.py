@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.loops.expressions import Address, Expression, Local, Position, Read, ReadIndexed, walk
-from compiler.loops.nest import (
+from tcw.compiler.loops.expressions import (
+    Address,
+    Expression,
+    Local,
+    Position,
+    Read,
+    ReadIndexed,
+    walk,
+)
+from tcw.compiler.loops.nest import (
     Let,
     Nest,
     Reduction,
@@ -15,9 +23,9 @@ from compiler.loops.nest import (
     reads_in,
     runs_over,
 )
-from compiler.loops.verifier.expressions import check_dtype, check_expression
-from compiler.loops.verifier.graphs import check_reduction
-from compiler.loops.verifier.spaces import Numbers, ValueSpace, fresh, require, within
+from tcw.compiler.loops.verifier.expressions import check_dtype, check_expression
+from tcw.compiler.loops.verifier.graphs import check_reduction
+from tcw.compiler.loops.verifier.spaces import Numbers, ValueSpace, fresh, require, within
 
 Defined = dict[str, Let | Reduction | ScanAlong]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.loops.graph import Call, Input, Operand
-from compiler.loops.program import Program
-from compiler.loops.verifier.graphs import check_call, check_operand
-from compiler.loops.verifier.nests import check_nest
-from compiler.loops.verifier.spaces import Numbers, ValueSpace, require
+from tcw.compiler.loops.graph import Call, Input, Operand
+from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.verifier.graphs import check_call, check_operand
+from tcw.compiler.loops.verifier.nests import check_nest
+from tcw.compiler.loops.verifier.spaces import Numbers, ValueSpace, require
 
 
 def verify_program(program: Program) -> None:

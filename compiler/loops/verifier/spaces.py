@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from compiler.loops.expressions import IndexTerm
-from compiler.loops.graph import Buffer, Graph, Input, Map, Reduce, Result, Scan, extent
-from compiler.loops.layouts import Shape, View
-from compiler.loops.sizes import Size, evaluate, symbol_values, symbols_of
+from tcw.compiler.loops.expressions import IndexTerm
+from tcw.compiler.loops.graph import Buffer, Graph, Input, Map, Reduce, Result, Scan, extent
+from tcw.compiler.loops.layouts import Shape, View
+from tcw.compiler.loops.sizes import Size, evaluate, symbol_values, symbols_of
 
 
 class Malformed(ValueError):

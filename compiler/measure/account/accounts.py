@@ -5,15 +5,15 @@ from __future__ import annotations
 from math import sqrt
 from statistics import median
 
-from compiler.measure.account.lines import account, less, line, summed
-from compiler.measure.account.readings import Measured, SideRounds
-from compiler.measure.probes.naming import BACKWARD
-from compiler.measure.regions.regions import PlacedStep
-from compiler.measure.rounds.call_rounds import SHORT
-from compiler.measure.rounds.laps import Lap
-from compiler.measure.rounds.noise import noise_of_medians
-from compiler.trace.plurals import plural
-from compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
+from tcw.compiler.measure.account.lines import account, less, line, summed
+from tcw.compiler.measure.account.readings import Measured, SideRounds
+from tcw.compiler.measure.probes.naming import BACKWARD
+from tcw.compiler.measure.regions.regions import PlacedStep
+from tcw.compiler.measure.rounds.call_rounds import SHORT
+from tcw.compiler.measure.rounds.laps import Lap
+from tcw.compiler.measure.rounds.noise import noise_of_medians
+from tcw.compiler.trace.plurals import plural
+from tcw.compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
 
 _KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
 """(name of the line, kind of the steps, what one is called)."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.measure.rounds.laps import Side
-from compiler.measure.rounds.noise import Rounds, timed
-from compiler.trace.records.profile import Account, AccountLine, CallPhase
+from tcw.compiler.measure.rounds.laps import Side
+from tcw.compiler.measure.rounds.noise import Rounds, timed
+from tcw.compiler.trace.records.profile import Account, AccountLine, CallPhase
 
 
 def summed(parts: Iterable[Rounds], rounds: int) -> list[float]:

@@ -17,30 +17,30 @@ from typing import Any
 import torch
 from torch._dynamo.utils import counters
 
-from compiler.control.describe import class_name
-from compiler.control.user_error import UserError
-from compiler.measure.account.accounts import remainder_noise
-from compiler.measure.account.lines import account, less, line, summed
-from compiler.measure.account.optimizer_records import step_records, steps_of
-from compiler.measure.account.readings import SideRounds
-from compiler.measure.account.records import IdCounts
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import Model, RandomState, RunPiece, original_of, prepare
-from compiler.measure.compiled.collected import RecordedModel
-from compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
-from compiler.measure.compiled.inductor_graphs import inductor_graphs
-from compiler.measure.host import Host, reason_of
-from compiler.measure.probes.aten_probe import AtenGraph
-from compiler.measure.probes.engine_probe import engine_probe
-from compiler.measure.probes.sides import CompiledSide, EagerSide
-from compiler.measure.rounds.call_rounds import CallRounds, CallSide
-from compiler.measure.rounds.quiet import quiet_rounds
-from compiler.measure.rounds.rounds import RoundsPlan
-from compiler.measure.rounds.team import Team
-from compiler.trace.plurals import plural
-from compiler.trace.records import Record, Warned
-from compiler.trace.records.profile import AccountLine, EagerOperation
-from compiler.trace.records.session import GradMode
+from tcw.compiler.control.describe import class_name
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.measure.account.accounts import remainder_noise
+from tcw.compiler.measure.account.lines import account, less, line, summed
+from tcw.compiler.measure.account.optimizer_records import step_records, steps_of
+from tcw.compiler.measure.account.readings import SideRounds
+from tcw.compiler.measure.account.records import IdCounts
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.runs import Model, RandomState, RunPiece, original_of, prepare
+from tcw.compiler.measure.compiled.collected import RecordedModel
+from tcw.compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
+from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
+from tcw.compiler.measure.host import Host, reason_of
+from tcw.compiler.measure.probes.aten_probe import AtenGraph
+from tcw.compiler.measure.probes.engine_probe import engine_probe
+from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
+from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide
+from tcw.compiler.measure.rounds.quiet import quiet_rounds
+from tcw.compiler.measure.rounds.rounds import RoundsPlan
+from tcw.compiler.measure.rounds.team import Team
+from tcw.compiler.trace.plurals import plural
+from tcw.compiler.trace.records import Record, Warned
+from tcw.compiler.trace.records.profile import AccountLine, EagerOperation
+from tcw.compiler.trace.records.session import GradMode
 
 ROUNDS = 30
 WARM_UPS = 3

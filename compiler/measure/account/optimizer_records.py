@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from compiler.measure.account.lines import summed
-from compiler.measure.account.readings import SideRounds
-from compiler.measure.account.records import IdCounts, times
-from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.measure.rounds.laps import Side
-from compiler.measure.rounds.noise import difference, timed
-from compiler.trace.records import Record
-from compiler.trace.records.profile import CompiledStep, EagerOperation, Region
+from tcw.compiler.measure.account.lines import summed
+from tcw.compiler.measure.account.readings import SideRounds
+from tcw.compiler.measure.account.records import IdCounts, times
+from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.rounds.laps import Side
+from tcw.compiler.measure.rounds.noise import difference, timed
+from tcw.compiler.trace.records import Record
+from tcw.compiler.trace.records.profile import CompiledStep, EagerOperation, Region
 
 
 def step_records(

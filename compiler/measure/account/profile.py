@@ -13,12 +13,12 @@ from typing import Any
 import torch
 from torch._dynamo.utils import counters
 
-from compiler.control.hooks import Missing
-from compiler.measure.account.readings import Measured
-from compiler.measure.account.records import IdCounts, records
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.leaves import leaves
-from compiler.measure.calls.runs import (
+from tcw.compiler.control.hooks import Missing
+from tcw.compiler.measure.account.readings import Measured
+from tcw.compiler.measure.account.records import IdCounts, records
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.leaves import leaves
+from tcw.compiler.measure.calls.runs import (
     Model,
     PreparedRun,
     RandomState,
@@ -27,26 +27,26 @@ from compiler.measure.calls.runs import (
     prepare,
     prepared,
 )
-from compiler.measure.compiled.collected import RecordedModel
-from compiler.measure.compiled.named_graphs import named_graphs
-from compiler.measure.host import Host, reason_of
-from compiler.measure.memory.peak import least_peak_bytes
-from compiler.measure.memory.saved import saved_bytes
-from compiler.measure.probes import device_clock, eager_probe
-from compiler.measure.probes.engine_probe import engine_probe
-from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.measure.probes.sides import CompiledSide, EagerSide
-from compiler.measure.regions.origins import Origins
-from compiler.measure.rounds import speed
-from compiler.measure.rounds.allocator import freed_memory_is_kept
-from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
-from compiler.measure.rounds.laps import Side
-from compiler.measure.rounds.profiler_cost import take_off
-from compiler.measure.rounds.team import Team
-from compiler.measure.work.ceilings import ceilings
-from compiler.trace.records import Speed, Warned
-from compiler.trace.records.profile import Unmeasured
-from compiler.trace.records.session import GradMode
+from tcw.compiler.measure.compiled.collected import RecordedModel
+from tcw.compiler.measure.compiled.named_graphs import named_graphs
+from tcw.compiler.measure.host import Host, reason_of
+from tcw.compiler.measure.memory.peak import least_peak_bytes
+from tcw.compiler.measure.memory.saved import saved_bytes
+from tcw.compiler.measure.probes import device_clock, eager_probe
+from tcw.compiler.measure.probes.engine_probe import engine_probe
+from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
+from tcw.compiler.measure.regions.origins import Origins
+from tcw.compiler.measure.rounds import speed
+from tcw.compiler.measure.rounds.allocator import freed_memory_is_kept
+from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
+from tcw.compiler.measure.rounds.laps import Side
+from tcw.compiler.measure.rounds.profiler_cost import take_off
+from tcw.compiler.measure.rounds.team import Team
+from tcw.compiler.measure.work.ceilings import ceilings
+from tcw.compiler.trace.records import Speed, Warned
+from tcw.compiler.trace.records.profile import Unmeasured
+from tcw.compiler.trace.records.session import GradMode
 
 
 def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: IdCounts) -> Measured | None:

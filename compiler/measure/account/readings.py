@@ -6,15 +6,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from compiler.measure.probes.between import in_rounds
-from compiler.measure.probes.clock import Reading
-from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.measure.probes.guard_cost import GuardCosts
-from compiler.measure.probes.library_calls import less_calling, times
-from compiler.measure.regions.origins import Origins
-from compiler.measure.regions.same_sites import Canonical
-from compiler.measure.rounds.laps import Laps, Side
-from compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
+from tcw.compiler.measure.probes.between import in_rounds
+from tcw.compiler.measure.probes.clock import Reading
+from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.guard_cost import GuardCosts
+from tcw.compiler.measure.probes.library_calls import less_calling, times
+from tcw.compiler.measure.regions.origins import Origins
+from tcw.compiler.measure.regions.same_sites import Canonical
+from tcw.compiler.measure.rounds.laps import Laps, Side
+from tcw.compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
 
 
 @dataclass

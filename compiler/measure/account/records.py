@@ -9,20 +9,20 @@ from typing import Any
 
 import msgspec
 
-from compiler.measure.account.accounts import compiled_account, eager_account
-from compiler.measure.account.lines import summed
-from compiler.measure.account.readings import Measured, SideRounds
-from compiler.measure.probes.naming import BACKWARD
-from compiler.measure.regions import regions
-from compiler.measure.regions.origins import CallOfKernel, Computes, Origins
-from compiler.measure.regions.regions import Grouped, PlacedStep
-from compiler.measure.regions.same_work import least_noise, sameness
-from compiler.measure.rounds.laps import Side
-from compiler.measure.rounds.noise import difference, ratio, timed
-from compiler.measure.rounds.quiet import quiet_laps, quiet_rounds
-from compiler.measure.work.operations import Work
-from compiler.trace.records import Record
-from compiler.trace.records.profile import (
+from tcw.compiler.measure.account.accounts import compiled_account, eager_account
+from tcw.compiler.measure.account.lines import summed
+from tcw.compiler.measure.account.readings import Measured, SideRounds
+from tcw.compiler.measure.probes.naming import BACKWARD
+from tcw.compiler.measure.regions import regions
+from tcw.compiler.measure.regions.origins import CallOfKernel, Computes, Origins
+from tcw.compiler.measure.regions.regions import Grouped, PlacedStep
+from tcw.compiler.measure.regions.same_work import least_noise, sameness
+from tcw.compiler.measure.rounds.laps import Side
+from tcw.compiler.measure.rounds.noise import difference, ratio, timed
+from tcw.compiler.measure.rounds.quiet import quiet_laps, quiet_rounds
+from tcw.compiler.measure.work.operations import Work
+from tcw.compiler.trace.records import Record
+from tcw.compiler.trace.records.profile import (
     CallPhase,
     CallProfile,
     CallTimeline,

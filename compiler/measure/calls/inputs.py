@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from compiler.control.describe import describe
-from compiler.graphs.tensors import tensor_meta
-from compiler.trace.records import Argument
+from tcw.compiler.control.describe import describe
+from tcw.compiler.graphs.tensors import tensor_meta
+from tcw.compiler.trace.records import Argument
 
 
 @dataclass

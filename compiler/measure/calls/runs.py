@@ -12,12 +12,12 @@ from typing import Any, Literal
 
 import torch
 
-from compiler.control.user_error import UserError
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.leaves import leaves
-from compiler.trace.records import Engine
-from compiler.trace.records.profile import CallPhase
-from compiler.trace.records.session import GradMode
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.leaves import leaves
+from tcw.compiler.trace.records import Engine
+from tcw.compiler.trace.records.profile import CallPhase
+from tcw.compiler.trace.records.session import GradMode
 
 Model = Callable[..., Any]
 

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 import torch
 
-from compiler.measure.calls.runs import Prepared
-from compiler.measure.compiled.shadows import Shadows, StorageCopy
+from tcw.compiler.measure.calls.runs import Prepared
+from tcw.compiler.measure.compiled.shadows import Shadows, StorageCopy
 
 Step = Callable[[], object]
 """One call of one kernel, on the copies; a `DeviceRun` if a GPU runs it."""
@@ -72,7 +72,7 @@ class Replay:
 def captured(graph: CompiledGraph, wanted: Collection[str]) -> Replay:
     """The wanted kernels of a graph, in the order of their calls.
 
-    Raises `NotAlone` and `compiler.measure.compiled.shadows.TooMuchMemory`.
+    Raises `NotAlone` and `tcw.compiler.measure.compiled.shadows.TooMuchMemory`.
     """
     missing = [name for name in wanted if name not in graph.kernels]
     if missing:

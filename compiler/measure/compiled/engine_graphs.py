@@ -16,21 +16,21 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.codegen.launcher.segment import STACK_BYTES, KernelSite
-from compiler.engine.recording import watching
-from compiler.measure.compiled.alone import NotAlone, Step
-from compiler.measure.compiled.redirected import Redirected
-from compiler.measure.compiled.shadows import Shadows, StorageCopy, copied
-from compiler.measure.probes.aten_probe import AtenGraph
-from compiler.measure.rounds.whole_runs import DeviceRun
-from compiler.runtime.artifact import Artifact
-from compiler.runtime.build import BuildFailed
-from compiler.runtime.compiled import Compiled, loaded_segments, run_wrapper
-from compiler.runtime.libraries import LibrarySource, library
-from compiler.runtime.python_path import PythonSegment
-from compiler.runtime.store import usable_store
-from compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
-from compiler.runtime.unavailable import Unavailable
+from tcw.compiler.codegen.launcher.segment import STACK_BYTES, KernelSite
+from tcw.compiler.engine.recording import watching
+from tcw.compiler.measure.compiled.alone import NotAlone, Step
+from tcw.compiler.measure.compiled.redirected import Redirected
+from tcw.compiler.measure.compiled.shadows import Shadows, StorageCopy, copied
+from tcw.compiler.measure.probes.aten_probe import AtenGraph
+from tcw.compiler.measure.rounds.whole_runs import DeviceRun
+from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.runtime.build import BuildFailed
+from tcw.compiler.runtime.compiled import Compiled, loaded_segments, run_wrapper
+from tcw.compiler.runtime.libraries import LibrarySource, library
+from tcw.compiler.runtime.python_path import PythonSegment
+from tcw.compiler.runtime.store import usable_store
+from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
+from tcw.compiler.runtime.unavailable import Unavailable
 
 _HEAD = """
 typedef void MeasuredKernel(void* const*, const long*, char*, int*);

@@ -13,13 +13,13 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook, after_call, during
-from compiler.measure.compiled.alone import NotAlone, Step
-from compiler.measure.compiled.redirected import Redirected
-from compiler.measure.compiled.shadows import Shadows, copied
-from compiler.measure.probes.inductor_probe import InductorProbe
-from compiler.measure.rounds.whole_runs import DeviceRun
-from compiler.trace.generated_code import definitions
+from tcw.compiler.control.hooks import Hook, after_call, during
+from tcw.compiler.measure.compiled.alone import NotAlone, Step
+from tcw.compiler.measure.compiled.redirected import Redirected
+from tcw.compiler.measure.compiled.shadows import Shadows, copied
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
+from tcw.compiler.measure.rounds.whole_runs import DeviceRun
+from tcw.compiler.trace.generated_code import definitions
 
 HOOK = Hook(
     name="generated modules",

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
-from compiler.measure.compiled.alone import CompiledGraph
-from compiler.measure.probes.naming import root_graph
-from compiler.trace.matching import base_graph
-from compiler.trace.records import Kernel, Record, Wrapper
-from compiler.trace.writer import text_hash
+from tcw.compiler.measure.compiled.alone import CompiledGraph
+from tcw.compiler.measure.probes.naming import root_graph
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Kernel, Record, Wrapper
+from tcw.compiler.trace.writer import text_hash
 
 G = TypeVar("G", bound=CompiledGraph)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from compiler.measure.compiled.shadows import copied
+from tcw.compiler.measure.compiled.shadows import copied
 
 Boxed = Callable[[list[Any]], Any]
 """Takes its arguments in a list, which it empties."""

@@ -6,16 +6,16 @@ from typing import Any
 
 import torch
 
-from compiler.measure.calls.leaves import leaves
-from compiler.measure.compiled.alone import CompiledGraph, NotAlone, Replay
-from compiler.measure.compiled.shadows import Shadows
-from compiler.measure.precision.numerics import tensor_error
+from tcw.compiler.measure.calls.leaves import leaves
+from tcw.compiler.measure.compiled.alone import CompiledGraph, NotAlone, Replay
+from tcw.compiler.measure.compiled.shadows import Shadows
+from tcw.compiler.measure.precision.numerics import tensor_error
 
 
 def whole(graph: CompiledGraph) -> Replay:
     """A graph that can be called repeatedly; arguments that it changes are restored.
 
-    Raises `NotAlone` and `compiler.measure.compiled.shadows.TooMuchMemory`.
+    Raises `NotAlone` and `tcw.compiler.measure.compiled.shadows.TooMuchMemory`.
     """
     shadows, arguments = _arguments(graph)
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
-from compiler.measure.calls.runs import Prepare
-from compiler.runtime.launcher import release_pooled
+from tcw.compiler.measure.calls.runs import Prepare
+from tcw.compiler.runtime.launcher import release_pooled
 
 _SELF = Path("/proc/self")
 

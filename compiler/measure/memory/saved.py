@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from compiler.measure.calls.leaves import leaves
+from tcw.compiler.measure.calls.leaves import leaves
 
 
 def saved_bytes(outputs: Any, beyond: Iterable[Any] = ()) -> int:

@@ -16,7 +16,7 @@ import torch
 from torch import fx
 from torch.utils import _pytree as pytree
 
-from compiler.measure.precision import attention, operations
+from tcw.compiler.measure.precision import attention, operations
 
 _WIDE = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
 _LANES = 16

@@ -13,11 +13,11 @@ from typing import Any
 
 import torch
 
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.leaves import leaves
-from compiler.measure.calls.runs import Model
-from compiler.measure.precision.compare import EAGER_FACTOR, FEW, FEW_FACTOR
-from compiler.measure.precision.numerics import Leaves, accepted_by_torch
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.leaves import leaves
+from tcw.compiler.measure.calls.runs import Model
+from tcw.compiler.measure.precision.compare import EAGER_FACTOR, FEW, FEW_FACTOR
+from tcw.compiler.measure.precision.numerics import Leaves, accepted_by_torch
 
 _LIMIT_BYTES = 2 << 30
 """A float64 copy of the model and its inputs takes at most this much."""

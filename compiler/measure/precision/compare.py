@@ -2,8 +2,8 @@
 
 An error is the largest |result - float64|, divided by the largest |float64| of the whole result.
 The bound is the same error for the same operations in float64 with rounding noise
-(`compiler.measure.precision.arithmetic.Noisy`) and for eager's own results, each with a factor. If
-16-bit numbers make the bound wide, bias is tested as well: rounding errs to both sides, a wrong
+(`tcw.compiler.measure.precision.arithmetic.Noisy`) and for eager's own results, each with a factor.
+If 16-bit numbers make the bound wide, bias is tested as well: rounding errs to both sides, a wrong
 constant to one.
 """
 
@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from compiler.trace.records import OutputPrecision
+from tcw.compiler.trace.records import OutputPrecision
 
 NOISE_FACTOR = 2.0
 FEW_FACTOR = 4.0

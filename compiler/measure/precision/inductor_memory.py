@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.graphs.realised import RealisedGraph
-from compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.graphs.realised import RealisedGraph
+from tcw.compiler.measure.probes.graph_probe import GraphStep
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _REUSED = re.compile(r"^\s*(\w+) = (?:reinterpret_tensor\()?(\w+)\b[^;\n]*; del \2\b", re.MULTILINE)

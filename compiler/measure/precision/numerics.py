@@ -9,11 +9,11 @@ from typing import Any
 
 import torch
 
-from compiler.measure.precision.compare import at_most_largest
-from compiler.trace.records import Numerics, OutputError
+from tcw.compiler.measure.precision.compare import at_most_largest
+from tcw.compiler.trace.records import Numerics, OutputError
 
 Leaves = list[tuple[str, Any]]
-"""(path, value), as listed by `compiler.measure.calls.leaves`."""
+"""(path, value), as listed by `tcw.compiler.measure.calls.leaves`."""
 
 _WORST = 16
 

@@ -9,13 +9,20 @@ from typing import Any
 import torch
 from msgspec import structs
 
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.leaves import leaves
-from compiler.measure.calls.runs import Generator, Model, PreparedRun, RandomState, Twin, prepare
-from compiler.measure.host import Host
-from compiler.measure.precision.by_float64 import Distance, distance, in_float64
-from compiler.measure.precision.numerics import Leaves, OutputComparison
-from compiler.trace.records import Engine, Numerics, RandomOperation, Warned
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.leaves import leaves
+from tcw.compiler.measure.calls.runs import (
+    Generator,
+    Model,
+    PreparedRun,
+    RandomState,
+    Twin,
+    prepare,
+)
+from tcw.compiler.measure.host import Host
+from tcw.compiler.measure.precision.by_float64 import Distance, distance, in_float64
+from tcw.compiler.measure.precision.numerics import Leaves, OutputComparison
+from tcw.compiler.trace.records import Engine, Numerics, RandomOperation, Warned
 
 _WHY = (
     "torch.compile draws different random numbers from eager: "

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch import fx
 
-from compiler.graphs.nodes import source_comment
-from compiler.measure.precision import operations
-from compiler.measure.precision.arithmetic import NotComparable
-from compiler.measure.precision.compare import judge
-from compiler.measure.precision.evaluate import Evaluator
-from compiler.measure.precision.repro_inputs import (
+from tcw.compiler.graphs.nodes import source_comment
+from tcw.compiler.measure.precision import operations
+from tcw.compiler.measure.precision.arithmetic import NotComparable
+from tcw.compiler.measure.precision.compare import judge
+from tcw.compiler.measure.precision.evaluate import Evaluator
+from tcw.compiler.measure.precision.repro_inputs import (
     DRAWN,
     STORED,
     STORED_BYTES,
@@ -28,8 +28,8 @@ from compiler.measure.precision.repro_inputs import (
     number,
     stored,
 )
-from compiler.measure.precision.verify import KernelCut, values_of
-from compiler.trace.records import Kernel, OutputPrecision
+from tcw.compiler.measure.precision.verify import KernelCut, values_of
+from tcw.compiler.trace.records import Kernel, OutputPrecision
 
 _HEAD = '''"""{title}
 

@@ -13,7 +13,7 @@ SECONDS = 300.0
 _RUN = """
 import runpy, sys
 from torch._dynamo.backends import registry
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 registry._COMPILER_FNS.pop("tcw", None)
 registry.register_backend(backend, name="tcw")
 sys.argv = sys.argv[1:]

@@ -14,13 +14,13 @@ from typing import Any, Protocol
 import torch
 from torch import fx
 
-from compiler.measure.precision import operations
-from compiler.measure.precision.arithmetic import Double, Noisy, NotComparable, Own, unit_of
-from compiler.measure.precision.attention import keeps_books
-from compiler.measure.precision.compare import JUMPING, Compared, judge
-from compiler.measure.precision.evaluate import Evaluator
-from compiler.measure.probes.graph_probe import GraphStep
-from compiler.trace.records import OutputPrecision
+from tcw.compiler.measure.precision import operations
+from tcw.compiler.measure.precision.arithmetic import Double, Noisy, NotComparable, Own, unit_of
+from tcw.compiler.measure.precision.attention import keeps_books
+from tcw.compiler.measure.precision.compare import JUMPING, Compared, judge
+from tcw.compiler.measure.precision.evaluate import Evaluator
+from tcw.compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.trace.records import OutputPrecision
 
 _SMOOTH = 2
 _JUMPS = 4

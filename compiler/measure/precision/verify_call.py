@@ -10,27 +10,34 @@ from typing import Any
 from msgspec import structs
 from torch import fx
 
-from compiler.graphs.realised import kept_graphs
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import RandomState, prepare
-from compiler.measure.compiled.alone import NotAlone
-from compiler.measure.compiled.collected import Collected, RecordedModel
-from compiler.measure.compiled.engine_graphs import EngineGraph
-from compiler.measure.compiled.named_graphs import named_graphs
-from compiler.measure.host import Host, reason_of
-from compiler.measure.precision.arithmetic import NotComparable
-from compiler.measure.precision.inductor_memory import InductorMemory, names_in
-from compiler.measure.precision.repro import repros
-from compiler.measure.precision.reproduce import RunOutcome, tried
-from compiler.measure.precision.verify import BufferContents, GraphVerifier, StepVerdict
-from compiler.measure.probes.aten_probe import AtenGraph
-from compiler.measure.probes.engine_probe import engine_probe
-from compiler.measure.probes.graph_probe import GraphProbe, GraphStep
-from compiler.measure.probes.inductor_probe import InductorProbe
-from compiler.measure.probes.naming import BACKWARD, kernel_of_steps
-from compiler.trace.matching import base_graph
-from compiler.trace.precision import worst_output
-from compiler.trace.records import Engine, Kernel, KernelPrecision, Record, SchedulerNode, Warned
+from tcw.compiler.graphs.realised import kept_graphs
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.runs import RandomState, prepare
+from tcw.compiler.measure.compiled.alone import NotAlone
+from tcw.compiler.measure.compiled.collected import Collected, RecordedModel
+from tcw.compiler.measure.compiled.engine_graphs import EngineGraph
+from tcw.compiler.measure.compiled.named_graphs import named_graphs
+from tcw.compiler.measure.host import Host, reason_of
+from tcw.compiler.measure.precision.arithmetic import NotComparable
+from tcw.compiler.measure.precision.inductor_memory import InductorMemory, names_in
+from tcw.compiler.measure.precision.repro import repros
+from tcw.compiler.measure.precision.reproduce import RunOutcome, tried
+from tcw.compiler.measure.precision.verify import BufferContents, GraphVerifier, StepVerdict
+from tcw.compiler.measure.probes.aten_probe import AtenGraph
+from tcw.compiler.measure.probes.engine_probe import engine_probe
+from tcw.compiler.measure.probes.graph_probe import GraphProbe, GraphStep
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
+from tcw.compiler.measure.probes.naming import BACKWARD, kernel_of_steps
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.precision import worst_output
+from tcw.compiler.trace.records import (
+    Engine,
+    Kernel,
+    KernelPrecision,
+    Record,
+    SchedulerNode,
+    Warned,
+)
 
 
 @dataclass

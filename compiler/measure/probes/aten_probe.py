@@ -14,13 +14,13 @@ from typing import Any
 
 import torch
 
-from compiler.engine.aten import AsItIs, calls_aten
-from compiler.graphs.nodes import target_name
-from compiler.measure.compiled.redirected import Redirected
-from compiler.measure.probes.clock import Clock, HostClock, timed_by
-from compiler.measure.probes.clocked_wrapper import Statement, surrounded
-from compiler.measure.probes.graph_probe import GraphStep, See
-from compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, noting, stamped
+from tcw.compiler.engine.aten import AsItIs, calls_aten
+from tcw.compiler.graphs.nodes import target_name
+from tcw.compiler.measure.compiled.redirected import Redirected
+from tcw.compiler.measure.probes.clock import Clock, HostClock, timed_by
+from tcw.compiler.measure.probes.clocked_wrapper import Statement, surrounded
+from tcw.compiler.measure.probes.graph_probe import GraphStep, See
+from tcw.compiler.measure.probes.stamps import NOTE, NOW, STAMP, cost_of_stamps, noting, stamped
 
 Said = Callable[[int, Statement], tuple[str, str]]
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Literal
 
-from compiler.measure.probes.profiler_trace import RANGE, HostEvent, ProfilerTrace
-from compiler.measure.regions.origins import VIEWS
-from compiler.trace.records.profile import CallPhase
+from tcw.compiler.measure.probes.profiler_trace import RANGE, HostEvent, ProfilerTrace
+from tcw.compiler.measure.regions.origins import VIEWS
+from tcw.compiler.trace.records.profile import CallPhase
 
 StepPart = Literal["model", "loss", "gradients", "optimizer"]
 

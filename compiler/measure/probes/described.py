@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 
-from compiler.graphs.tensors import tensor_meta
-from compiler.graphs.text import short_type
-from compiler.trace.records import TensorMeta
+from tcw.compiler.graphs.tensors import tensor_meta
+from tcw.compiler.graphs.text import short_type
+from tcw.compiler.trace.records import TensorMeta
 
 _MAX_ARGUMENTS = 400
 _MAX_ITEMS = 16

@@ -18,9 +18,16 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Hook
-from compiler.measure.probes.clock import Reading, Told
-from compiler.measure.probes.profiler_trace import BEGIN, END, RANGE, ProfilerTrace, calls, parse
+from tcw.compiler.control.hooks import Hook
+from tcw.compiler.measure.probes.clock import Reading, Told
+from tcw.compiler.measure.probes.profiler_trace import (
+    BEGIN,
+    END,
+    RANGE,
+    ProfilerTrace,
+    calls,
+    parse,
+)
 
 HOOK = Hook(
     name="device clock",

@@ -33,13 +33,13 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from compiler.control.hooks import Hook
-from compiler.measure.probes.clock import Clock
-from compiler.measure.probes.described import Described, format_call, results_of
-from compiler.measure.probes.sites import ModulePaths, caller, stack_above
-from compiler.measure.work.operations import work_of
-from compiler.trace.records import Location
-from compiler.trace.records.profile import CallPhase, EagerOperation
+from tcw.compiler.control.hooks import Hook
+from tcw.compiler.measure.probes.clock import Clock
+from tcw.compiler.measure.probes.described import Described, format_call, results_of
+from tcw.compiler.measure.probes.sites import ModulePaths, caller, stack_above
+from tcw.compiler.measure.work.operations import work_of
+from tcw.compiler.trace.records import Location
+from tcw.compiler.trace.records.profile import CallPhase, EagerOperation
 
 OperationPart = Literal["model", "loss", "gradients", "optimizer"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import torch
 
-from compiler.engine.step_buffers import GraphBuffers, Number, StepBuffers, StridedForm
-from compiler.loops.sizes import FUNCTIONS
-from compiler.runtime.wrapper_helpers import reinterpreted, retyped
+from tcw.compiler.engine.step_buffers import GraphBuffers, Number, StepBuffers, StridedForm
+from tcw.compiler.loops.sizes import FUNCTIONS
+from tcw.compiler.runtime.wrapper_helpers import reinterpreted, retyped
 
 _BUFFERS = msgspec.json.Decoder(GraphBuffers | None)
 _NOTHING = StepBuffers((), ())

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from compiler.codegen.launcher.segment import KernelSite
-from compiler.measure.probes.aten_probe import tensors_of
-from compiler.measure.probes.engine_memory import ArtifactMemory
-from compiler.measure.probes.engine_unit import Observer
-from compiler.measure.probes.graph_probe import GraphStep, See
+from tcw.compiler.codegen.launcher.segment import KernelSite
+from tcw.compiler.measure.probes.aten_probe import tensors_of
+from tcw.compiler.measure.probes.engine_memory import ArtifactMemory
+from tcw.compiler.measure.probes.engine_unit import Observer
+from tcw.compiler.measure.probes.graph_probe import GraphStep, See
 
 
 class EngineObserver:

@@ -16,17 +16,17 @@ import msgspec
 import torch
 from torch import fx
 
-from compiler.codegen.launcher.segment import KernelSite
-from compiler.measure.compiled.alone import NotAlone
-from compiler.measure.compiled.engine_graphs import EngineGraph, built_unit
-from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
-from compiler.measure.probes.clock import Clock, HostClock, timed_by
-from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
-from compiler.measure.probes.engine_memory import ArtifactMemory
-from compiler.measure.probes.engine_observer import EngineObserver
-from compiler.measure.probes.engine_unit import Observer, Readings, clocked
-from compiler.measure.probes.graph_probe import GraphStep, See
-from compiler.measure.probes.stamps import (
+from tcw.compiler.codegen.launcher.segment import KernelSite
+from tcw.compiler.measure.compiled.alone import NotAlone
+from tcw.compiler.measure.compiled.engine_graphs import EngineGraph, built_unit
+from tcw.compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
+from tcw.compiler.measure.probes.clock import Clock, HostClock, timed_by
+from tcw.compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
+from tcw.compiler.measure.probes.engine_memory import ArtifactMemory
+from tcw.compiler.measure.probes.engine_observer import EngineObserver
+from tcw.compiler.measure.probes.engine_unit import Observer, Readings, clocked
+from tcw.compiler.measure.probes.graph_probe import GraphStep, See
+from tcw.compiler.measure.probes.stamps import (
     NOTE,
     NOW,
     STAMP,
@@ -35,7 +35,7 @@ from compiler.measure.probes.stamps import (
     noting,
     stamped,
 )
-from compiler.runtime.artifact import Artifact
+from tcw.compiler.runtime.artifact import Artifact
 
 
 class EngineProbe:

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Sequence
 from statistics import median
 
-from compiler.codegen.launcher.segment import KernelSite
+from tcw.compiler.codegen.launcher.segment import KernelSite
 
 _TRIES = 401
 

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-from compiler.measure.probes.clock import Clock
+from tcw.compiler.measure.probes.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from compiler.control.hooks import Hook, after_call, during
-from compiler.graphs.current import current_compile_id
-from compiler.measure.rounds.noise import timed
-from compiler.trace.records import Timed
+from tcw.compiler.control.hooks import Hook, after_call, during
+from tcw.compiler.graphs.current import current_compile_id
+from tcw.compiler.measure.rounds.noise import timed
+from tcw.compiler.trace.records import Timed
 
 HOOK = Hook(
     name="guard cost",

@@ -15,20 +15,20 @@ from typing import Any, Protocol
 
 import torch
 
-from compiler.measure.compiled.alone import NotAlone
-from compiler.measure.compiled.redirected import Boxed
-from compiler.measure.probes import wrapper_code
-from compiler.measure.probes.clock import Clock, HostClock, timed_by
-from compiler.measure.probes.graph_probe import GraphStep, See
-from compiler.measure.probes.stamps import EMPTY_STEPS, Spans, cost_of, noting
-from compiler.measure.probes.wrapper_code import NoSteps, ResultName, WrapperCode
+from tcw.compiler.measure.compiled.alone import NotAlone
+from tcw.compiler.measure.compiled.redirected import Boxed
+from tcw.compiler.measure.probes import wrapper_code
+from tcw.compiler.measure.probes.clock import Clock, HostClock, timed_by
+from tcw.compiler.measure.probes.graph_probe import GraphStep, See
+from tcw.compiler.measure.probes.stamps import EMPTY_STEPS, Spans, cost_of, noting
+from tcw.compiler.measure.probes.wrapper_code import NoSteps, ResultName, WrapperCode
 
 Mark = tuple[int, int]
 """(1 + index of a step that starts, or its negative for a step that stops; the time)."""
 
 
 class LiveModule(Protocol):
-    """What a probe needs of a generated module (`compiler.measure.compiled.inductor_graphs`)."""
+    """What a probe needs of a generated module: see `measure.compiled.inductor_graphs`."""
 
     module: Any
     source: str

@@ -7,18 +7,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.measure.compiled.alone import NotAlone
-from compiler.measure.compiled.engine_graphs import EngineGraph
-from compiler.measure.compiled.inductor_graphs import InductorGraph
-from compiler.measure.compiled.named_graphs import named_graphs
-from compiler.measure.host import reason_of
-from compiler.measure.probes.nest_clocks import NestClocks
-from compiler.measure.probes.part_clocks import PartClocks, several_parts
-from compiler.measure.rounds.noise import timed
-from compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
-from compiler.trace.loop_nests import outermost_loops
-from compiler.trace.matching import base_graph
-from compiler.trace.records import Kernel, KernelNests, NestTime, Record
+from tcw.compiler.measure.compiled.alone import NotAlone
+from tcw.compiler.measure.compiled.engine_graphs import EngineGraph
+from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph
+from tcw.compiler.measure.compiled.named_graphs import named_graphs
+from tcw.compiler.measure.host import reason_of
+from tcw.compiler.measure.probes.nest_clocks import NestClocks
+from tcw.compiler.measure.probes.part_clocks import PartClocks, several_parts
+from tcw.compiler.measure.rounds.noise import timed
+from tcw.compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
+from tcw.compiler.trace.loop_nests import outermost_loops
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Kernel, KernelNests, NestTime, Record
 
 ROUNDS = 7
 MOST = 16

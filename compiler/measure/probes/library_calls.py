@@ -13,10 +13,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from compiler.measure.probes.between import EagerRun, host_run, operations
-from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.measure.probes.profiler_trace import HostEvent, ProfilerTrace
-from compiler.measure.work.operations import called
+from tcw.compiler.measure.probes.between import EagerRun, host_run, operations
+from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.profiler_trace import HostEvent, ProfilerTrace
+from tcw.compiler.measure.work.operations import called
 
 
 @dataclass(frozen=True, slots=True)

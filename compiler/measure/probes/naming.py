@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from compiler.measure.probes.graph_probe import GraphStep
-from compiler.trace.matching import base_graph
-from compiler.trace.records import Kernel
+from tcw.compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Kernel
 
 BACKWARD = "/backward"
 """In the id of a backward graph."""

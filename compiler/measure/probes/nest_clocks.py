@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from compiler.control.hooks import Hook, Missing
-from compiler.trace.generated_code import definitions
-from compiler.trace.loop_nests import LoopNest, outermost_loops
+from tcw.compiler.control.hooks import Hook, Missing
+from tcw.compiler.trace.generated_code import definitions
+from tcw.compiler.trace.loop_nests import LoopNest, outermost_loops
 
 _HEAD = """\
 #include <chrono>

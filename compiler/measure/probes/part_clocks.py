@@ -10,8 +10,8 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from compiler.measure.compiled.engine_graphs import EngineGraph, built_unit
-from compiler.runtime.artifact import Artifact
+from tcw.compiler.measure.compiled.engine_graphs import EngineGraph, built_unit
+from tcw.compiler.runtime.artifact import Artifact
 
 _HEAD = """
 extern "C" {{

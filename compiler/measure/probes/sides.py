@@ -10,16 +10,16 @@ from typing import Any
 
 import torch
 
-from compiler.measure.calls.runs import Model, grad_mode
-from compiler.measure.compiled.engine_graphs import EngineGraph
-from compiler.measure.probes.between import LOSS, EagerRun
-from compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost, timed_by
-from compiler.measure.probes.device_clock import device_clock
-from compiler.measure.probes.eager_probe import EagerProbe, call_cost
-from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.measure.rounds.call_rounds import InPieces, Probe, Probing
-from compiler.measure.rounds.laps import Lap, LapKind, timed
-from compiler.trace.records.profile import CallPhase, EagerOperation
+from tcw.compiler.measure.calls.runs import Model, grad_mode
+from tcw.compiler.measure.compiled.engine_graphs import EngineGraph
+from tcw.compiler.measure.probes.between import LOSS, EagerRun
+from tcw.compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost, timed_by
+from tcw.compiler.measure.probes.device_clock import device_clock
+from tcw.compiler.measure.probes.eager_probe import EagerProbe, call_cost
+from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.rounds.call_rounds import InPieces, Probe, Probing
+from tcw.compiler.measure.rounds.laps import Lap, LapKind, timed
+from tcw.compiler.trace.records.profile import CallPhase, EagerOperation
 
 _MISSED = 0.05
 """The share of the operations that a profiler may miss while its figures are still used."""

@@ -17,13 +17,10 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-import compiler
-from compiler.graphs.lines import outside_torch
-from compiler.graphs.nodes import readable_path
-from compiler.trace.records import Location
+from tcw.compiler.graphs.lines import ours, outside_torch
+from tcw.compiler.graphs.nodes import readable_path
+from tcw.compiler.trace.records import Location
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(compiler.__file__)))
-_OURS = tuple(os.path.join(_ROOT, name, "") for name in ("compiler", "workbench", "viewers"))
 _DEPTH = 32
 _ENGINE = os.path.join("torch", "autograd", "graph.py")
 
@@ -31,7 +28,7 @@ _ENGINE = os.path.join("torch", "autograd", "graph.py")
 @lru_cache(maxsize=4096)
 def users(file: str) -> bool:
     """Whether a file is the user's or a library's: not torch's, Python's or ours."""
-    return outside_torch(file) and not file.startswith(_OURS)
+    return outside_torch(file) and not ours(file)
 
 
 def stack_above(frame: FrameType | None, until: FrameType | None) -> tuple[Location, ...]:

@@ -14,7 +14,7 @@ from statistics import median
 from time import perf_counter_ns
 from typing import Any, TypeVar
 
-from compiler.measure.probes.clock import Clock, Reading, Told
+from tcw.compiler.measure.probes.clock import Clock, Reading, Told
 
 STAMP, NOW = "_stamp", "_now"
 """Names that the graph's Python calls."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Literal
 
-from compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.measure.probes.graph_probe import GraphStep
 
 MARK, NOW = "_probe_mark", "_probe_now"
 """Globals that the timed code calls: `MARK((1 + index, NOW()))` when a step starts and `MARK((-1 -

@@ -14,13 +14,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from compiler.measure.probes.graph_probe import GraphStep
-from compiler.measure.probes.naming import kernel_of_steps
-from compiler.measure.regions.alignment import words
-from compiler.measure.work.kernel_work import GraphWork
-from compiler.measure.work.operations import Work
-from compiler.trace.matching import base_graph
-from compiler.trace.records import Graph, Kernel, Location, MemoryPlan, Node, Record, SchedulerNode
+from tcw.compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.measure.probes.naming import kernel_of_steps
+from tcw.compiler.measure.regions.alignment import words
+from tcw.compiler.measure.work.kernel_work import GraphWork
+from tcw.compiler.measure.work.operations import Work
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import (
+    Graph,
+    Kernel,
+    Location,
+    MemoryPlan,
+    Node,
+    Record,
+    SchedulerNode,
+)
 
 NodeRef = tuple[str, str]
 """(id of a graph, name of a node)."""

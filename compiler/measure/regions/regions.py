@@ -14,13 +14,28 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from compiler.measure.regions.alignment import MAY_COPY, aligned, kind, may_run, plain_word, words
-from compiler.measure.regions.origins import VIEWS, Computes, NodeRef, Origins, Site, site_of, word
-from compiler.measure.regions.same_sites import Canonical, as_captured
-from compiler.trace.matching import DisjointSets
-from compiler.trace.records import Location
-from compiler.trace.records.base import Size
-from compiler.trace.records.profile import CompiledStep, EagerOperation
+from tcw.compiler.measure.regions.alignment import (
+    MAY_COPY,
+    aligned,
+    kind,
+    may_run,
+    plain_word,
+    words,
+)
+from tcw.compiler.measure.regions.origins import (
+    VIEWS,
+    Computes,
+    NodeRef,
+    Origins,
+    Site,
+    site_of,
+    word,
+)
+from tcw.compiler.measure.regions.same_sites import Canonical, as_captured
+from tcw.compiler.trace.matching import DisjointSets
+from tcw.compiler.trace.records import Location
+from tcw.compiler.trace.records.base import Size
+from tcw.compiler.trace.records.profile import CompiledStep, EagerOperation
 
 Task = tuple[Hashable, ...]
 """Begins with (phase, call)."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-from compiler.measure.regions.origins import Site
+from tcw.compiler.measure.regions.origins import Site
 
 Canonical = Callable[[str], str]
 """As `ModulePaths.canonical` of the eager call: the first path of the module at a path."""

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from compiler.measure.regions.origins import Origins, word
-from compiler.measure.regions.regions import Grouped, PlacedStep, is_view
-from compiler.measure.work.operations import called
-from compiler.trace.records import CompiledStep, EagerOperation, TensorMeta
-from compiler.trace.records.profile import Sameness
+from tcw.compiler.measure.regions.origins import Origins, word
+from tcw.compiler.measure.regions.regions import Grouped, PlacedStep, is_view
+from tcw.compiler.measure.work.operations import called
+from tcw.compiler.trace.records import CompiledStep, EagerOperation, TensorMeta
+from tcw.compiler.trace.records.profile import Sameness
 
 LEAST = 0.05
 """The minimum noise of a region that runs the same calls, as a share of eager's time."""

@@ -8,15 +8,15 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
-from compiler.measure.calls.runs import RandomState, RunPiece, grad_mode
-from compiler.measure.probes.between import outside
-from compiler.measure.probes.clock import Clock, HostClock
-from compiler.measure.probes.device_clock import DeviceClock
-from compiler.measure.probes.library_calls import inside
-from compiler.measure.rounds.laps import During, Lap, LapKind, Laps, Side, timed
-from compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
-from compiler.measure.rounds.team import Team
-from compiler.trace.records.session import GradMode
+from tcw.compiler.measure.calls.runs import RandomState, RunPiece, grad_mode
+from tcw.compiler.measure.probes.between import outside
+from tcw.compiler.measure.probes.clock import Clock, HostClock
+from tcw.compiler.measure.probes.device_clock import DeviceClock
+from tcw.compiler.measure.probes.library_calls import inside
+from tcw.compiler.measure.rounds.laps import During, Lap, LapKind, Laps, Side, timed
+from tcw.compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
+from tcw.compiler.measure.rounds.team import Team
+from tcw.compiler.trace.records.session import GradMode
 
 SHORT = 0.02
 """Seconds. A shorter call is first made once, untimed, under the same probe, so that no timed call

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from torch._dynamo.utils import counters
 
-from compiler.measure.calls.inputs import InputSet, described_arguments
-from compiler.measure.calls.runs import CompiledModel, Model, Prepare, device_of, prepared
-from compiler.measure.host import Host, reason_of
-from compiler.measure.memory.peak import least_peak_bytes
-from compiler.measure.rounds import speed
-from compiler.measure.rounds.whole_runs import seconds_in_rounds
-from compiler.trace.records import EnginePart, Warned
+from tcw.compiler.measure.calls.inputs import InputSet, described_arguments
+from tcw.compiler.measure.calls.runs import CompiledModel, Model, Prepare, device_of, prepared
+from tcw.compiler.measure.host import Host, reason_of
+from tcw.compiler.measure.memory.peak import least_peak_bytes
+from tcw.compiler.measure.rounds import speed
+from tcw.compiler.measure.rounds.whole_runs import seconds_in_rounds
+from tcw.compiler.trace.records import EnginePart, Warned
 
 _SETS = 8
 """The most input sets, with distinct descriptions, that are timed."""

@@ -13,12 +13,12 @@ from typing import Any, Literal
 
 import torch
 
-from compiler.measure.calls.runs import RunPiece
-from compiler.measure.probes.between import EagerRun
-from compiler.measure.probes.clock import Reading
-from compiler.measure.probes.library_calls import LibraryCall
-from compiler.measure.rounds.team import Team
-from compiler.trace.records.profile import CallPhase
+from tcw.compiler.measure.calls.runs import RunPiece
+from tcw.compiler.measure.probes.between import EagerRun
+from tcw.compiler.measure.probes.clock import Reading
+from tcw.compiler.measure.probes.library_calls import LibraryCall
+from tcw.compiler.measure.rounds.team import Team
+from tcw.compiler.trace.records.profile import CallPhase
 
 _PAGES = 64
 """The number of new pages that disturb as much as losing a processor: about ten microseconds."""

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from math import hypot, sqrt
 from statistics import median
 
-from compiler.trace.records import Timed
+from tcw.compiler.trace.records import Timed
 
 Rounds = Sequence[float]
 ROUNDS = 9

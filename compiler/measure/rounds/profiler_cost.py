@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from compiler.measure.rounds.laps import Lap, LapKind, Laps, Side
-from compiler.measure.rounds.quiet import quiet_laps
+from tcw.compiler.measure.rounds.laps import Lap, LapKind, Laps, Side
+from tcw.compiler.measure.rounds.quiet import quiet_laps
 
 MOST = 2e-6
 """Seconds: more than one microsecond was seen on a virtual machine."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.measure.rounds.laps import Laps, Side
+from tcw.compiler.measure.rounds.laps import Laps, Side
 
 LEAST = 7
 """The minimum number of rounds that are kept."""

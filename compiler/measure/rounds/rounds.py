@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeVar
 
-from compiler.measure.rounds.team import Team
+from tcw.compiler.measure.rounds.team import Team
 
 T = TypeVar("T")
 R = TypeVar("R")

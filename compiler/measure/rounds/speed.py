@@ -12,10 +12,10 @@ from statistics import median
 
 import torch
 
-from compiler.measure.calls.runs import Prepare
-from compiler.measure.rounds.noise import mean_round, ratio, spread
-from compiler.measure.rounds.rounds import RoundsPlan
-from compiler.trace.records import EngineSpeed, SetSpeed, Speed
+from tcw.compiler.measure.calls.runs import Prepare
+from tcw.compiler.measure.rounds.noise import mean_round, ratio, spread
+from tcw.compiler.measure.rounds.rounds import RoundsPlan
+from tcw.compiler.trace.records import EngineSpeed, SetSpeed, Speed
 
 PLAN = RoundsPlan(rounds=60, seconds=3.0, least=10, patience=30.0)
 

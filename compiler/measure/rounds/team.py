@@ -21,7 +21,7 @@ from typing import Self
 
 import torch
 
-from compiler.runtime.toolchain import openmp_library
+from tcw.compiler.runtime.toolchain import openmp_library
 
 Thread = int
 """As the system numbers it (`gettid`)."""

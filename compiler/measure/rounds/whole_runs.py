@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import torch
 
-from compiler.measure.calls.runs import Prepare
-from compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
-from compiler.measure.rounds.team import Team
+from tcw.compiler.measure.calls.runs import Prepare
+from tcw.compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
+from tcw.compiler.measure.rounds.team import Team
 
 CYCLES = 200_000
 """GPU cycles per launch, about 0.1 ms, in which the host gets ahead of the GPU."""

@@ -16,10 +16,10 @@ from typing import Any, Literal
 
 import torch
 
-from compiler.control.recorder import Recorder
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.leaves import leaves
-from compiler.measure.calls.runs import (
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.leaves import leaves
+from tcw.compiler.measure.calls.runs import (
     Model,
     Prepare,
     RandomState,
@@ -27,26 +27,26 @@ from compiler.measure.calls.runs import (
     prepare,
     prepared,
 )
-from compiler.measure.compiled.alone import CompiledGraph, NotAlone, Replay, captured
-from compiler.measure.compiled.engine_graphs import engine_graphs
-from compiler.measure.compiled.inductor_graphs import inductor_graphs
-from compiler.measure.compiled.named_graphs import named_graphs
-from compiler.measure.compiled.shadows import TooMuchMemory
-from compiler.measure.compiled.whole import compared, equal_outputs, whole
-from compiler.measure.host import Host, reason_of
-from compiler.measure.precision.numerics import OutputComparison
-from compiler.measure.precision.reference import Reference
-from compiler.measure.probes.naming import BACKWARD, root_graph
-from compiler.measure.rounds.noise import difference, mean_round, timed
-from compiler.measure.rounds.rounds import RoundsPlan
-from compiler.measure.rounds.whole_runs import seconds_in_rounds
-from compiler.measure.what_if.finished_run import FinishedRun
-from compiler.runtime.libraries import without_comments
-from compiler.trace import matching
-from compiler.trace.matching import Match
-from compiler.trace.records import Engine, Kernel, SchedulerNode, WhatIf
-from compiler.trace.records.session import GradMode
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.measure.compiled.alone import CompiledGraph, NotAlone, Replay, captured
+from tcw.compiler.measure.compiled.engine_graphs import engine_graphs
+from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
+from tcw.compiler.measure.compiled.named_graphs import named_graphs
+from tcw.compiler.measure.compiled.shadows import TooMuchMemory
+from tcw.compiler.measure.compiled.whole import compared, equal_outputs, whole
+from tcw.compiler.measure.host import Host, reason_of
+from tcw.compiler.measure.precision.numerics import OutputComparison
+from tcw.compiler.measure.precision.reference import Reference
+from tcw.compiler.measure.probes.naming import BACKWARD, root_graph
+from tcw.compiler.measure.rounds.noise import difference, mean_round, timed
+from tcw.compiler.measure.rounds.rounds import RoundsPlan
+from tcw.compiler.measure.rounds.whole_runs import seconds_in_rounds
+from tcw.compiler.measure.what_if.finished_run import FinishedRun
+from tcw.compiler.runtime.libraries import without_comments
+from tcw.compiler.trace import matching
+from tcw.compiler.trace.matching import Match
+from tcw.compiler.trace.records import Engine, Kernel, SchedulerNode, WhatIf
+from tcw.compiler.trace.records.session import GradMode
+from tcw.compiler.trace.writer import TraceWriter
 
 Scope = Literal["kernel", "graph", "call"]
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import Model
-from compiler.trace.records import Engine, RandomOperation, Record, Settings
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.runs import Model
+from tcw.compiler.trace.records import Engine, RandomOperation, Record, Settings
 
 
 @dataclass

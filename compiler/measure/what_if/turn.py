@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from compiler.measure.calls.runs import prepared
-from compiler.measure.compiled.alone import NotAlone
-from compiler.measure.host import Host, reason_of
-from compiler.measure.rounds.noise import mean_round
-from compiler.measure.rounds.rounds import RoundsPlan
-from compiler.measure.rounds.whole_runs import seconds_in_rounds
-from compiler.measure.what_if.compare import SETS
-from compiler.measure.what_if.finished_run import FinishedRun
-from compiler.trace.records import CallTimes
+from tcw.compiler.measure.calls.runs import prepared
+from tcw.compiler.measure.compiled.alone import NotAlone
+from tcw.compiler.measure.host import Host, reason_of
+from tcw.compiler.measure.rounds.noise import mean_round
+from tcw.compiler.measure.rounds.rounds import RoundsPlan
+from tcw.compiler.measure.rounds.whole_runs import seconds_in_rounds
+from tcw.compiler.measure.what_if.compare import SETS
+from tcw.compiler.measure.what_if.finished_run import FinishedRun
+from tcw.compiler.trace.records import CallTimes
 
 MODEL = "model that is timed in turns"
 """The key of a finished run's compiled model in `FinishedRun.kept`."""

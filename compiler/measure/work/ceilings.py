@@ -22,12 +22,12 @@ from typing import Any, Literal
 import msgspec
 import torch
 
-from compiler.cache_folder import CacheRefused, cache_folder, private_folder
-from compiler.measure.memory.peak import bytes_in
-from compiler.measure.rounds.team import waited
-from compiler.processor import processor_name
-from compiler.runtime.store import FileStore
-from compiler.trace.records import Bandwidth, Ceilings
+from tcw.compiler.cache_folder import CacheRefused, cache_folder, private_folder
+from tcw.compiler.measure.memory.peak import bytes_in
+from tcw.compiler.measure.rounds.team import waited
+from tcw.compiler.processor import processor_name
+from tcw.compiler.runtime.store import FileStore
+from tcw.compiler.trace.records import Bandwidth, Ceilings
 
 DeviceKind = Literal["cpu", "cuda"]
 

@@ -2,7 +2,7 @@
 
 Bytes count each of the kernel's buffers once: inputs, to the extent that its operations touch them,
 and outputs. Values that stay inside a kernel are not in memory. FLOPs are those of the lowered
-graph's nodes that the kernel computes, by the rules of `compiler.measure.work.operations`. If
+graph's nodes that the kernel computes, by the rules of `tcw.compiler.measure.work.operations`. If
 several kernels each compute a part of a node, each counts the whole node. The record of a kernel
 that is called several times has the operations of all its calls.
 """
@@ -12,8 +12,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-from compiler.measure.work.operations import NOTHING, Work, operation_named, values_of, work_of_node
-from compiler.trace.records import Buffer, Graph, Kernel, MemoryPlan, Node, SchedulerNode
+from tcw.compiler.measure.work.operations import (
+    NOTHING,
+    Work,
+    operation_named,
+    values_of,
+    work_of_node,
+)
+from tcw.compiler.trace.records import Buffer, Graph, Kernel, MemoryPlan, Node, SchedulerNode
 
 Home = tuple[str, int]
 """A kernel id, and the index of the call."""

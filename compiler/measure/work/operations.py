@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils.flop_counter import flop_registry
 
-from compiler.trace.records import Node, TensorMeta
+from tcw.compiler.trace.records import Node, TensorMeta
 
 
 class Work(NamedTuple):

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from compiler.codegen.device import DeviceKernel
-from compiler.runtime.gpu.stages import Metadata, Ptx, assembled, load_module, to_ptx
-from compiler.runtime.store import FileStore, digest
+from tcw.compiler.codegen.device import DeviceKernel
+from tcw.compiler.runtime.gpu.stages import Metadata, Ptx, assembled, load_module, to_ptx
+from tcw.compiler.runtime.store import FileStore, digest
 
 T = TypeVar("T")
 R = TypeVar("R")

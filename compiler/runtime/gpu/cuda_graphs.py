@@ -25,8 +25,8 @@ from typing import Any, Protocol
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
-from compiler.control.hooks import Hook, Missing, lacking, resolve
-from compiler.runtime.gpu.copies import copy_all, room_like
+from tcw.compiler.control.hooks import Hook, Missing, lacking, resolve
+from tcw.compiler.runtime.gpu.copies import copy_all, room_like
 
 RECORDINGS = 4
 """For one set of sizes: calls whose outputs are alive at the same time."""

@@ -13,8 +13,8 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Missing, lacking
-from compiler.runtime.addresses import functions, torch_library
+from tcw.compiler.control.hooks import Missing, lacking
+from tcw.compiler.runtime.addresses import functions, torch_library
 
 LIBRARY = "libcuda.so.1"
 STREAM = "aoti_torch_get_current_cuda_stream"

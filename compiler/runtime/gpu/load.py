@@ -10,16 +10,21 @@ from typing import Any
 
 import torch
 
-from compiler.control.hooks import Missing
-from compiler.runtime.artifact import Artifact
-from compiler.runtime.gpu.binaries import binaries, code_of
-from compiler.runtime.gpu.copies import copy_all, room_like
-from compiler.runtime.gpu.driver import DeviceKernelStruct, DriverError, device_calls, load_kernels
-from compiler.runtime.gpu.stages import NoTriton
-from compiler.runtime.launcher import Launcher
-from compiler.runtime.load import LoadedUnit
-from compiler.runtime.store import FileStore
-from compiler.runtime.unavailable import Unavailable
+from tcw.compiler.control.hooks import Missing
+from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.runtime.gpu.binaries import binaries, code_of
+from tcw.compiler.runtime.gpu.copies import copy_all, room_like
+from tcw.compiler.runtime.gpu.driver import (
+    DeviceKernelStruct,
+    DriverError,
+    device_calls,
+    load_kernels,
+)
+from tcw.compiler.runtime.gpu.stages import NoTriton
+from tcw.compiler.runtime.launcher import Launcher
+from tcw.compiler.runtime.load import LoadedUnit
+from tcw.compiler.runtime.store import FileStore
+from tcw.compiler.runtime.unavailable import Unavailable
 
 ALIGNED = 15
 """As in codegen/launcher/calls.cpp."""

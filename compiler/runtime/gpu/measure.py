@@ -17,15 +17,15 @@ from typing import Any
 import msgspec
 import torch
 
-from compiler.codegen.nests.workspace import Workspace
-from compiler.codegen.triton.kernel import TritonKernel
-from compiler.codegen.triton.unit import device_module
-from compiler.loops.dtypes import BYTES
-from compiler.loops.graph import Input, Result
-from compiler.loops.program import Program
-from compiler.loops.sizes import Size, evaluate, product, symbol
-from compiler.runtime.gpu.binaries import binaries, code_of, in_threads, triton_version
-from compiler.runtime.gpu.driver import (
+from tcw.compiler.codegen.nests.workspace import Workspace
+from tcw.compiler.codegen.triton.kernel import TritonKernel
+from tcw.compiler.codegen.triton.unit import device_module
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.graph import Input, Result
+from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.sizes import Size, evaluate, product, symbol
+from tcw.compiler.runtime.gpu.binaries import binaries, code_of, in_threads, triton_version
+from tcw.compiler.runtime.gpu.driver import (
     DriverError,
     call_driver,
     device_calls,
@@ -33,8 +33,8 @@ from compiler.runtime.gpu.driver import (
     in_context,
     load_kernels,
 )
-from compiler.runtime.gpu.stages import NoTriton
-from compiler.runtime.store import FileStore, digest
+from tcw.compiler.runtime.gpu.stages import NoTriton
+from tcw.compiler.runtime.store import FileStore, digest
 
 FORMAT = 2
 ROUNDS = 5

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from compiler.codegen.device import DeviceKernel
-from compiler.runtime.store import digest
+from tcw.compiler.codegen.device import DeviceKernel
+from tcw.compiler.runtime.store import digest
 
 ALIGNED = 16
 """Every buffer begins at a multiple of this many bytes, the launcher sees to it."""

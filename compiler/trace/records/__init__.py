@@ -5,18 +5,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Union
 
-from compiler.trace.records.autograd import *
-from compiler.trace.records.base import *
-from compiler.trace.records.base import Record
-from compiler.trace.records.capture import *
-from compiler.trace.records.decisions import *
-from compiler.trace.records.graph import *
-from compiler.trace.records.inductor import *
-from compiler.trace.records.live import *
-from compiler.trace.records.loops import *
-from compiler.trace.records.measure import *
-from compiler.trace.records.profile import *
-from compiler.trace.records.session import *
+from tcw.compiler.trace.records.autograd import *
+from tcw.compiler.trace.records.base import *
+from tcw.compiler.trace.records.base import Record
+from tcw.compiler.trace.records.capture import *
+from tcw.compiler.trace.records.decisions import *
+from tcw.compiler.trace.records.graph import *
+from tcw.compiler.trace.records.inductor import *
+from tcw.compiler.trace.records.live import *
+from tcw.compiler.trace.records.loops import *
+from tcw.compiler.trace.records.measure import *
+from tcw.compiler.trace.records.profile import *
+from tcw.compiler.trace.records.session import *
 
 KINDS: tuple[type[Record], ...] = tuple(
     sorted(Record.__subclasses__(), key=lambda kind: kind.__name__)

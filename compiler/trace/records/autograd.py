@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import Bytes, Count, Location, Number, Part, Record, TensorMeta
+from tcw.compiler.trace.records.base import Bytes, Count, Location, Number, Part, Record, TensorMeta
 
 
 class SavedValue(Part):

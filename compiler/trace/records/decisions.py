@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import Index, Location, Number, Part, Record, TextHash
-from compiler.trace.records.loops import LoopLine
+from tcw.compiler.trace.records.base import Index, Location, Number, Part, Record, TextHash
+from tcw.compiler.trace.records.loops import LoopLine
 
 
 class Forbidden(Part):
@@ -60,7 +60,7 @@ class FusionPair(Part):
 
 
 class Decided(Record):
-    """A `compiler.decision.Decision` and its choice.
+    """A `tcw.compiler.decision.Decision` and its choice.
 
     Written each time that the decision is made, and before, without a choice, if the compile waits
     for a person to make it. Inductor tests a pair in several rounds: there `choice` says whether

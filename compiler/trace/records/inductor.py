@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import (
+from tcw.compiler.trace.records.base import (
     Bytes,
     Count,
     Index,
@@ -18,7 +18,7 @@ from compiler.trace.records.base import (
     TextHash,
     Whole,
 )
-from compiler.trace.records.loops import LoopLine
+from tcw.compiler.trace.records.loops import LoopLine
 
 
 class PassChange(Record):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import Count, Error, Index, Location, Noise, Record, Seconds
-from compiler.trace.records.measure import Timed
-from compiler.trace.records.session import Settings, Stage
+from tcw.compiler.trace.records.base import Count, Error, Index, Location, Noise, Record, Seconds
+from tcw.compiler.trace.records.measure import Timed
+from tcw.compiler.trace.records.session import Settings, Stage
 
 
 class Run(Record):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.records.base import (
+from tcw.compiler.trace.records.base import (
     Bytes,
     Count,
     Error,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from compiler.trace.records.base import (
+from tcw.compiler.trace.records.base import (
     Bytes,
     Count,
     Error,
@@ -25,7 +25,7 @@ from compiler.trace.records.base import (
     TextHash,
     UnixTime,
 )
-from compiler.trace.records.measure import Timed
+from tcw.compiler.trace.records.measure import Timed
 
 CallPhase = Literal["", "forward", "backward", "step"]
 Unmeasured = Literal["eager", "compiled", "guards"]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from compiler.trace.records.base import (
+from tcw.compiler.trace.records.base import (
     Bytes,
     Count,
     Index,

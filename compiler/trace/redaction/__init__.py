@@ -11,10 +11,19 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.records import Advice, AnyRecord, DynamicSize, End, Source, Start, Text, Warned
-from compiler.trace.redaction.fields import FIELDS, Treatment
-from compiler.trace.redaction.names import NeutralNames
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.records import (
+    Advice,
+    AnyRecord,
+    DynamicSize,
+    End,
+    Source,
+    Start,
+    Text,
+    Warned,
+)
+from tcw.compiler.trace.redaction.fields import FIELDS, Treatment
+from tcw.compiler.trace.redaction.names import NeutralNames
+from tcw.compiler.trace.writer import text_hash
 
 _COMMENTS = {
     Treatment.CODE: re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL),

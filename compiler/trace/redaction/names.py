@@ -12,7 +12,7 @@ import warnings
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-from compiler.trace.records.session import REDACTED
+from tcw.compiler.trace.records.session import REDACTED
 
 _WORD = re.compile(r"[^\W\d]\w*")
 _QUOTED = re.compile(r"""(?<![\w\\])(["'])((?:(?!\1)[^\n\\]|\\.)+)\1(?!\w)""")

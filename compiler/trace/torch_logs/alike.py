@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from compiler.plain_file import NotPlain
-from compiler.trace.torch_logs.entries import HEADER, LONGEST
-from compiler.trace.torch_logs.files import open_log, rank_of
-from compiler.trace.unpacked import UnknownCompression
+from tcw.compiler.plain_file import NotPlain
+from tcw.compiler.trace.torch_logs.entries import HEADER, LONGEST
+from tcw.compiler.trace.torch_logs.files import open_log, rank_of
+from tcw.compiler.trace.unpacked import UnknownCompression
 
 _ENTRY = re.compile(
     rb'\nV\d{4} [^\n\]]{10,300}\] \{"(?:artifact": \{"name": ")?'

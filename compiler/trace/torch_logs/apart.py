@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.trace.torch_logs.alike import STEP, Glance
+from tcw.compiler.trace.torch_logs.alike import STEP, Glance
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,10 @@ Why a graph was recorded again, for which sizes, and what was skipped in a call 
 
 from __future__ import annotations
 
-from compiler.trace.cudagraph_reasons import reason_of, stack_of
-from compiler.trace.records import CudagraphRecording, CudagraphSkip, Phase
-from compiler.trace.torch_logs.frames import Metrics
-from compiler.trace.torch_logs.places import Files, users
+from tcw.compiler.trace.cudagraph_reasons import reason_of, stack_of
+from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip, Phase
+from tcw.compiler.trace.torch_logs.frames import Metrics
+from tcw.compiler.trace.torch_logs.places import Files, users
 
 RECORD = "CUDAGraphNode.record"
 """The name of torch's phase (`dynamo_timed_cudagraph` in torch/_inductor/cudagraph_trees.py)."""

@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.compile_names import CompileNames
-from compiler.trace.function_names import user_name
-from compiler.trace.key_components import Lookups, read_key, written
-from compiler.trace.losses import Losses
-from compiler.trace.matching import base_graph
-from compiler.trace.records import (
+from tcw.compiler.trace.compile_names import CompileNames
+from tcw.compiler.trace.function_names import user_name
+from tcw.compiler.trace.key_components import Lookups, read_key, written
+from tcw.compiler.trace.losses import Losses
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import (
     SCHEMA_VERSION,
     AnyRecord,
     CacheLookup,
@@ -37,15 +37,15 @@ from compiler.trace.records import (
     Text,
     TextHash,
 )
-from compiler.trace.torch_logs import cudagraphs, frames
-from compiler.trace.torch_logs.breaks import graph_break, unexplained_break
-from compiler.trace.torch_logs.entries import HEADER, EntryReader, LogEntry
-from compiler.trace.torch_logs.files import rank_of
-from compiler.trace.torch_logs.graphs import KINDS, Graphs
-from compiler.trace.torch_logs.guards import guards_of, listed_guards, recompile, with_bounds
-from compiler.trace.torch_logs.phases import Phases
-from compiler.trace.torch_logs.places import Files, outside_torch, users
-from compiler.trace.writer import clean, text_hash
+from tcw.compiler.trace.torch_logs import cudagraphs, frames
+from tcw.compiler.trace.torch_logs.breaks import graph_break, unexplained_break
+from tcw.compiler.trace.torch_logs.entries import HEADER, EntryReader, LogEntry
+from tcw.compiler.trace.torch_logs.files import rank_of
+from tcw.compiler.trace.torch_logs.graphs import KINDS, Graphs
+from tcw.compiler.trace.torch_logs.guards import guards_of, listed_guards, recompile, with_bounds
+from tcw.compiler.trace.torch_logs.phases import Phases
+from tcw.compiler.trace.torch_logs.places import Files, outside_torch, users
+from tcw.compiler.trace.writer import clean, text_hash
 
 NEVER: tuple[Any, ...] = (
     *("source", "calls", "run time", "machine", "skipped frames", "steps", "autograd"),

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.losses import Losses
+from tcw.compiler.trace.losses import Losses
 
 LONGEST = 64 << 20
 """Bytes of the largest entry that is read."""
@@ -58,7 +58,7 @@ class LogEntry:
     @property
     def torchs_id(self) -> str:
         """torch's `frame/compile`, `!1/0/0` in compiled autograd; "" outside a compile. It may be
-        that of several compiles (`compiler.trace.compile_names`)."""
+        that of several compiles (`tcw.compiler.trace.compile_names`)."""
         frame, compile = self.metadata.get("frame_id"), self.metadata.get("frame_compile_id")
         outer = self.metadata.get("compiled_autograd_id")
         if not _small(frame) or not _small(compile):

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from compiler.plain_file import NotPlain, open_plain
-from compiler.trace.unpacked import Joined, UnknownCompression, unpacked
+from tcw.compiler.plain_file import NotPlain, open_plain
+from tcw.compiler.trace.unpacked import Joined, UnknownCompression, unpacked
 
 _NAME = re.compile(r"^(?P<name>.+?\.log)(?:\.(?P<part>\d{1,6}))?(?P<packed>\.gz|\.zst)?$")
 _RANK = re.compile(r"rank_(\d{1,7})(?:_|\.)")

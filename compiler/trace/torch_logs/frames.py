@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.compile_names import CompileNames
-from compiler.trace.function_names import resumes_at
-from compiler.trace.records import (
+from tcw.compiler.trace.compile_names import CompileNames
+from tcw.compiler.trace.function_names import resumes_at
+from tcw.compiler.trace.records import (
     DynamicSize,
     EagerFallback,
     Failure,
@@ -21,10 +21,10 @@ from compiler.trace.records import (
     Location,
     Record,
 )
-from compiler.trace.refs import digits
-from compiler.trace.source_names import readable
-from compiler.trace.torch_logs.breaks import graph_break
-from compiler.trace.torch_logs.places import Files
+from tcw.compiler.trace.refs import digits
+from tcw.compiler.trace.source_names import readable
+from tcw.compiler.trace.torch_logs.breaks import graph_break
+from tcw.compiler.trace.torch_logs.places import Files
 
 _MOST = 2**63 - 1
 _LONGEST = 4000

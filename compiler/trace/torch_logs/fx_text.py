@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from compiler.trace.commas import at_commas
-from compiler.trace.dtypes import SHORT_NAMES
-from compiler.trace.records import Location, Node, Size, TensorMeta
-from compiler.trace.records.base import MOST
-from compiler.trace.refs import digits
-from compiler.trace.torch_logs.places import outside_torch
+from tcw.compiler.trace.commas import at_commas
+from tcw.compiler.trace.dtypes import SHORT_NAMES
+from tcw.compiler.trace.records import Location, Node, Size, TensorMeta
+from tcw.compiler.trace.records.base import MOST
+from tcw.compiler.trace.refs import digits
+from tcw.compiler.trace.torch_logs.places import outside_torch
 
 _WIDTHS = {
     **dict.fromkeys(("int8", "uint8", "bool", "float8_e4m3fn", "float8_e5m2"), 1),

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from compiler.trace.records import Graph, Location, Record, TextHash, Wrapper
-from compiler.trace.records.graph import GraphKind
-from compiler.trace.torch_logs import fx_text, output_code
-from compiler.trace.torch_logs.entries import LogEntry
-from compiler.trace.torch_logs.places import Files
+from tcw.compiler.trace.records import Graph, Location, Record, TextHash, Wrapper
+from tcw.compiler.trace.records.graph import GraphKind
+from tcw.compiler.trace.torch_logs import fx_text, output_code
+from tcw.compiler.trace.torch_logs.entries import LogEntry
+from tcw.compiler.trace.torch_logs.places import Files
 
 KINDS: dict[str, GraphKind] = {
     "dynamo_output_graph": "captured",

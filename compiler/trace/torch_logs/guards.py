@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from compiler.trace.compile_names import CompileNames
-from compiler.trace.dtypes import short_dtype
-from compiler.trace.failed_guard import GuardFailure, guard_behind, take_apart
-from compiler.trace.records import (
+from tcw.compiler.trace.compile_names import CompileNames
+from tcw.compiler.trace.dtypes import short_dtype
+from tcw.compiler.trace.failed_guard import GuardFailure, guard_behind, take_apart
+from tcw.compiler.trace.records import (
     DynamicSize,
     FailedGuard,
     FrameStart,
@@ -20,9 +20,9 @@ from compiler.trace.records import (
     Location,
     Recompile,
 )
-from compiler.trace.refs import digits
-from compiler.trace.source_names import SOURCE, guard_name, readable
-from compiler.trace.torch_logs.places import Files
+from tcw.compiler.trace.refs import digits
+from tcw.compiler.trace.source_names import SOURCE, guard_name, readable
+from tcw.compiler.trace.torch_logs.places import Files
 
 _LEAF = re.compile(r"^(?:\| )*\+- (?P<kind>[A-Z][A-Z_0-9]+): (?P<rest>.*)$", re.DOTALL)
 _MANAGER = re.compile(

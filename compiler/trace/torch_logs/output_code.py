@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.generated_code import definitions
-from compiler.trace.records import Kernel, Location, TextHash
-from compiler.trace.refs import digits
+from tcw.compiler.trace.generated_code import definitions
+from tcw.compiler.trace.records import Kernel, Location, TextHash
+from tcw.compiler.trace.refs import digits
 
 _CALLS = re.compile(r"^ *def (?:call|partition_\d+)\((?:self, )?args\b.*$", re.MULTILINE)
 _LIBRARY = re.compile(

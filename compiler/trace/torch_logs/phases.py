@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.trace.compile_names import CompileNames
-from compiler.trace.records import Phase
+from tcw.compiler.trace.compile_names import CompileNames
+from tcw.compiler.trace.records import Phase
 
 DEEPEST = 1000
 _MOST_IDS = 10_000_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from compiler.trace.function_names import user_name
-from compiler.trace.records import Location
-from compiler.trace.refs import digits
+from tcw.compiler.trace.function_names import user_name
+from tcw.compiler.trace.records import Location
+from tcw.compiler.trace.refs import digits
 
 _MOST_FILES = 100_000
 _FRAME = re.compile(r'^\s*File "(?P<file>.+)", line (?P<line>\d{1,9})(?:, in (?P<function>.+))?$')

@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 import torch
 
-from compiler.autograd import HOOKS, graphs
-from compiler.graphs.current import lowering_graph_id
-from compiler.inductor import caches, passes
-from compiler.trace.records import CacheLookup, Graph, Partition, PassChange, Warned
+from tcw.compiler.autograd import HOOKS, graphs
+from tcw.compiler.graphs.current import lowering_graph_id
+from tcw.compiler.inductor import caches, passes
+from tcw.compiler.trace.records import CacheLookup, Graph, Partition, PassChange, Warned
 from tests.cpu.models import Broken, Mlp, line
 from tests.cpu.recorded import Recorded, record, without_codegen
 from tests.cpu.structured_trace import structured_trace

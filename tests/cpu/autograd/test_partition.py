@@ -15,8 +15,8 @@ from torch.utils.checkpoint import (
     create_selective_checkpoint_contexts,
 )
 
-from compiler.autograd import HOOKS
-from compiler.trace.records import Graph, Partition, SavedValue
+from tcw.compiler.autograd import HOOKS
+from tcw.compiler.trace.records import Graph, Partition, SavedValue
 from tests.cpu.models import Broken, Checkpointed, Mlp, line
 from tests.cpu.recorded import Recorded, record, without_codegen
 

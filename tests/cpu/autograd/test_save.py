@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch import fx
 from torch._functorch import partitioners
 
-from compiler.autograd.failed_cut import why_failed
-from compiler.autograd.save import forbidden
-from compiler.control.decisions import RECOMPUTE, SAVE
-from compiler.decision import Decision
-from compiler.trace.records import Partition, Warned
+from tcw.compiler.autograd.failed_cut import why_failed
+from tcw.compiler.autograd.save import forbidden
+from tcw.compiler.control.decisions import RECOMPUTE, SAVE
+from tcw.compiler.decision import Decision
+from tcw.compiler.trace.records import Partition, Warned
 from tests.cpu.inductor.recorded import Recorded, record
 from tests.decided import outcomes
 

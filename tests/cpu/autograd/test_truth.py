@@ -9,9 +9,9 @@ import pytest
 import torch
 import transformers
 
-from compiler.autograd import HOOKS
-from compiler.inductor import passes
-from compiler.trace.records import Graph, Partition, Warned
+from tcw.compiler.autograd import HOOKS
+from tcw.compiler.inductor import passes
+from tcw.compiler.trace.records import Graph, Partition, Warned
 from tests.cpu.recorded import Recorded, record, without_codegen
 from tests.cpu.structured_trace import structured_trace
 from tests.long import mostly_long

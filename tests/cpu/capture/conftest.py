@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from compiler.capture import HOOKS
+from tcw.compiler.capture import HOOKS
 from tests.cpu.recorded import Recorded, record
 
 

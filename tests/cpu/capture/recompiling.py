@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from compiler.trace.records import Recompile
+from tcw.compiler.trace.records import Recompile
 from tests.cpu.capture.conftest import Capture
 
 

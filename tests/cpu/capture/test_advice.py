@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.capture.advice import Broken, advise
-from compiler.capture.advice.broken import parse
+from tcw.compiler.capture.advice import Broken, advise
+from tcw.compiler.capture.advice.broken import parse
 
 BRANCH = "Data-dependent branching"
 

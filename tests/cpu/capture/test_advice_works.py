@@ -12,7 +12,7 @@ import torch
 from torch._dynamo import config
 from torch._dynamo.testing import CompileCounter
 
-from compiler.trace.records import Graph, GraphBreak
+from tcw.compiler.trace.records import Graph, GraphBreak
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import compiled
 

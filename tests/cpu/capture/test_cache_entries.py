@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch._C._dynamo import eval_frame
 
-from compiler.capture import cache_entries
-from compiler.capture.cache_entries import CacheEntries, came_forward
-from compiler.trace.records import FrameEnd
+from tcw.compiler.capture import cache_entries
+from tcw.compiler.capture.cache_entries import CacheEntries, came_forward
+from tcw.compiler.trace.records import FrameEnd
 from tests.cpu.capture.conftest import Capture
 
 

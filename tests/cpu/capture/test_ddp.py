@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch._dynamo.backends.distributed import DDPOptimizer
 
-from compiler import pipeline
-from compiler.trace.records import DdpBuckets, Graph, Kernel
+from tcw.compiler import pipeline
+from tcw.compiler.trace.records import DdpBuckets, Graph, Kernel
+from tcw.viewers.summary.ranks.collectives import started
 from tests.cpu.one_rank import one_rank
 from tests.cpu.recorded import Recorded, record
-from viewers.summary.ranks.collectives import started
 
 
 class Net(torch.nn.Module):

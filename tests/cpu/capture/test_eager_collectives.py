@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 import torch.distributed as dist
 
-from compiler.capture import eager_collectives, frames
-from compiler.capture.eager_collectives import EACH
-from compiler.trace.records import EagerCollective, FrameEnd, FrameSkipped
+from tcw.compiler.capture import eager_collectives, frames
+from tcw.compiler.capture.eager_collectives import EACH
+from tcw.compiler.trace.records import EagerCollective, FrameEnd, FrameSkipped
 from tests.cpu.one_rank import one_rank
 from tests.cpu.recorded import record
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch._dynamo import config
 
-from compiler.trace.records import EagerFallback, FrameEnd, GraphBreak
+from tcw.compiler.trace.records import EagerFallback, FrameEnd, GraphBreak
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import compiled
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.capture import HOOKS
-from compiler.capture.frames import current
-from compiler.trace.records import FrameEnd, FrameStart, Graph, Step
+from tcw.compiler.capture import HOOKS
+from tcw.compiler.capture.frames import current
+from tcw.compiler.trace.records import FrameEnd, FrameStart, Graph, Step
+from tcw.viewers.summary.calls import calls_of
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import Compiled, compiled
 from tests.cpu.capture.decorated import passing
 from tests.cpu.recorded import record
-from viewers.summary.calls import calls_of
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -11,13 +11,13 @@ import pytest
 import torch
 from torch._dynamo.resume_execution import ContinueExecutionCache
 
-from compiler.capture.advice.table import BOILERPLATE
-from compiler.trace.records import FrameEnd, GraphBreak
+from tcw.compiler.capture.advice.table import BOILERPLATE
+from tcw.compiler.trace.records import FrameEnd, GraphBreak
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.viewers.summary.breaks import BreakSite
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import Compiled, compiled
-from viewers.recording import Recording
-from viewers.summary import summarise
-from viewers.summary.breaks import BreakSite
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -14,8 +14,8 @@ import torch
 from torch._dynamo import config
 from torch._dynamo.testing import CompileCounter
 
-from compiler.capture.recompile_advice import RULES, ChangedValue, advise
-from compiler.trace.records import Advice
+from tcw.compiler.capture.recompile_advice import RULES, ChangedValue, advise
+from tcw.compiler.trace.records import Advice
 
 x = torch.ones(4, 8)
 SETTINGS = {"automatic_dynamic_shapes": True}

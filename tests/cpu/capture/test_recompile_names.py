@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.trace.records import Recompile
+from tcw.compiler.trace.records import Recompile
 from tests.cpu.capture.conftest import Capture
 from tests.cpu.capture.decorated import passing
 from tests.cpu.capture.recompiling import second_call

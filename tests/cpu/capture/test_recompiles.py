@@ -14,9 +14,9 @@ import pytest
 import torch
 from torch._dynamo import config
 
-from compiler.capture import HOOKS
-from compiler.capture import recompiles as recompiles_hook
-from compiler.trace.records import FrameEnd, GraphBreak, Guards, Recompile, Warned
+from tcw.compiler.capture import HOOKS
+from tcw.compiler.capture import recompiles as recompiles_hook
+from tcw.compiler.trace.records import FrameEnd, GraphBreak, Guards, Recompile, Warned
 from tests.cpu.capture.conftest import Capture
 from tests.cpu.capture.recompiling import second_call
 from tests.cpu.recorded import record

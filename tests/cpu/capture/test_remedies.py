@@ -8,8 +8,8 @@ from pathlib import Path
 
 import torch
 
-from compiler.control.torch_settings import read_setting
-from viewers.summary.profile.causes.remedies import SETTINGS
+from tcw.compiler.control.torch_settings import read_setting
+from tcw.viewers.summary.profile.causes.remedies import SETTINGS
 
 REGISTRY = Path(torch._dynamo.__file__).parent / "graph_break_registry.json"
 NAMED = re.compile(r"torch\._dynamo\.config\.(\w+)")

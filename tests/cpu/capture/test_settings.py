@@ -8,12 +8,12 @@ import torch
 from torch._dynamo import config as dynamo
 from torch._inductor import config as inductor
 
-from compiler.capture import settings
-from compiler.capture.settings import HOOK, record_changes
-from compiler.trace.records import TorchSettings
+from tcw.compiler.capture import settings
+from tcw.compiler.capture.settings import HOOK, record_changes
+from tcw.compiler.trace.records import TorchSettings
+from tcw.viewers.recording import Recording
 from tests.cpu.command_line import tcw
 from tests.cpu.recorded import record
-from viewers.recording import Recording
 
 
 def test_changes_are_recorded_by_name() -> None:

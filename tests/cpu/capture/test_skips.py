@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.graphs.lines import users_own
-from compiler.trace.records import FrameSkipped
+from tcw.compiler.graphs.lines import users_own
+from tcw.compiler.trace.records import FrameSkipped
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import compiled
 

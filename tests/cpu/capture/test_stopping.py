@@ -7,7 +7,7 @@ import torch
 from torch._dynamo.utils import counters
 from torch._inductor import compile_fx
 
-from compiler.trace.records import Graph, Stage
+from tcw.compiler.trace.records import Graph, Stage
 from tests.cpu.inductor.recorded import recording
 
 

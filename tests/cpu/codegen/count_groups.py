@@ -27,14 +27,14 @@ from functorch.compile import make_boxed_func
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
-from compiler.engine.compile import load_families
-from compiler.engine.decompositions import decompositions
-from compiler.engine.partition import partition
-from compiler.fusion import labels
-from compiler.fusion.fuse import fuse
-from compiler.fusion.weights import GPU
-from compiler.loops.nest import Nest
-from compiler.lowering.driver import lower
+from tcw.compiler.engine.compile import load_families
+from tcw.compiler.engine.decompositions import decompositions
+from tcw.compiler.engine.partition import partition
+from tcw.compiler.fusion import labels
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.fusion.weights import GPU
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.lowering.driver import lower
 
 FILE = Path(__file__).with_name("model_groups.py")
 MOST = 30

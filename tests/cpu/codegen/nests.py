@@ -16,26 +16,26 @@ import torch
 from functorch.compile import aot_function
 from torch.fx.node import map_aggregate
 
-from compiler.codegen.choices import Ask, Chooser
-from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
-from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.unit import assemble
-from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
-from compiler.codegen.function import Function
-from compiler.codegen.unit import Unit, buffer_dtypes
-from compiler.control.decisions import Gate
-from compiler.engine.decompositions import decompositions
-from compiler.engine.wide_sums import wide_sums
-from compiler.fusion.fuse import fuse
-from compiler.fusion.weights import CPU, GPU, Machine
-from compiler.gpu.retarget import DEVICE, retarget
-from compiler.loops.graph import Call
-from compiler.loops.interpreter.memory import State
-from compiler.loops.nest import Nest
-from compiler.loops.program import Program
-from compiler.loops.sizes import evaluate
-from compiler.lowering.driver import lower
-from compiler.runtime.toolchain import instruction_set
+from tcw.compiler.codegen.choices import Ask, Chooser
+from tcw.compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
+from tcw.compiler.codegen.cpp.nests import emit
+from tcw.compiler.codegen.cpp.unit import assemble
+from tcw.compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
+from tcw.compiler.codegen.function import Function
+from tcw.compiler.codegen.unit import Unit, buffer_dtypes
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.decompositions import decompositions
+from tcw.compiler.engine.wide_sums import wide_sums
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.fusion.weights import CPU, GPU, Machine
+from tcw.compiler.gpu.retarget import DEVICE, retarget
+from tcw.compiler.loops.graph import Call
+from tcw.compiler.loops.interpreter.memory import State
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.sizes import evaluate
+from tcw.compiler.lowering.driver import lower
+from tcw.compiler.runtime.toolchain import instruction_set
 from tests.cpu.codegen.units import COMPILER, compiler_command
 from tests.cpu.lowering.harness import settings_of_aot
 

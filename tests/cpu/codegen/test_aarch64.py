@@ -16,12 +16,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.codegen.cpp.isa import COMPILE_FLAGS, PORTABLE
-from compiler.codegen.cpp.unit import unit
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.loops.dtypes import BYTES
-from compiler.loops.graph import Operand
-from compiler.loops.nest import Nest
+from tcw.compiler.codegen.cpp.isa import COMPILE_FLAGS, PORTABLE
+from tcw.compiler.codegen.cpp.unit import unit
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.graph import Operand
+from tcw.compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import programs
 
 COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64"

@@ -10,16 +10,16 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.codegen.device import DeviceModule
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.unit import unit
-from compiler.fusion.weights import GPU
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.runtime.gpu import binaries as module
-from compiler.runtime.gpu import stages
-from compiler.runtime.gpu.binaries import binaries, code_of
-from compiler.runtime.gpu.stages import NoTriton, compiled, load_module, to_ptx
-from compiler.runtime.store import FileStore
+from tcw.compiler.codegen.device import DeviceModule
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.fusion.weights import GPU
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.runtime.gpu import binaries as module
+from tcw.compiler.runtime.gpu import stages
+from tcw.compiler.runtime.gpu.binaries import binaries, code_of
+from tcw.compiler.runtime.gpu.stages import NoTriton, compiled, load_module, to_ptx
+from tcw.compiler.runtime.store import FileStore
 from tests.cpu.codegen.nests import programs
 
 pytest.importorskip("triton")

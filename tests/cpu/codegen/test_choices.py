@@ -11,13 +11,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.codegen.choices import Ask, Chooser
-from compiler.codegen.cpp.isa import AVX512
-from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.unit import buffer_dtypes
-from compiler.decision import Decision
-from compiler.loops.nest import Nest
+from tcw.compiler.codegen.choices import Ask, Chooser
+from tcw.compiler.codegen.cpp.isa import AVX512
+from tcw.compiler.codegen.cpp.nests import emit
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.codegen.unit import buffer_dtypes
+from tcw.compiler.decision import Decision
+from tcw.compiler.loops.nest import Nest
 from tests.cpu.codegen.nest_cases import Case, floats, mixed
 from tests.cpu.codegen.nests import programs
 from tests.cpu.codegen.test_nests import check

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 import torch
 
-import compiler.engine.compile as engine
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.unit import unit
-from compiler.engine.backend import backend
-from compiler.fusion.fuse import fuse
-from compiler.fusion.weights import GPU
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.loops.program import Program
-from compiler.lowering.driver import lower
-from compiler.runtime.gpu.stages import compiled, load_module
+import tcw.compiler.engine.compile as engine
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.fusion.weights import GPU
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.loops.program import Program
+from tcw.compiler.lowering.driver import lower
+from tcw.compiler.runtime.gpu.stages import compiled, load_module
 
 pytest.importorskip("triton")
 

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from compiler.codegen.cpp.isa import AVX2, AVX512, PORTABLE, Isa
+from tcw.compiler.codegen.cpp.isa import AVX2, AVX512, PORTABLE, Isa
 from tests.cpu.codegen.texts import text
 
 ADDED = re.compile(r"store\(\w*sums\w*[^,]*, load\d+\(\w*sums")

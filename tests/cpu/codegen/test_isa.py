@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from compiler.codegen.cpp.isa import COMPILE_FLAGS
+from tcw.compiler.codegen.cpp.isa import COMPILE_FLAGS
 from tests.cpu.codegen.units import RUNNABLE, Unit, compiler_command, each_isa, elementwise
 
 WIDE = [isa for isa in RUNNABLE if isa.vector_bytes > 16]

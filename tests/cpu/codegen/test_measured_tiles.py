@@ -11,16 +11,16 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-import compiler.runtime.gpu.measure as measure
-from compiler.codegen.triton.kernel import TritonKernel
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.unit import unit
-from compiler.fusion.weights import GPU
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.loops.program import Program
-from compiler.runtime.gpu.driver import DriverError
-from compiler.runtime.gpu.measure import Timing
-from compiler.runtime.store import FileStore
+import tcw.compiler.runtime.gpu.measure as measure
+from tcw.compiler.codegen.triton.kernel import TritonKernel
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.fusion.weights import GPU
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.loops.program import Program
+from tcw.compiler.runtime.gpu.driver import DriverError
+from tcw.compiler.runtime.gpu.measure import Timing
+from tcw.compiler.runtime.store import FileStore
 from tests.cpu.codegen.nests import programs
 
 pytest.importorskip("triton")

@@ -22,9 +22,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.runtime.gpu.binaries import binaries, code_of, threads_for
-from compiler.runtime.store import FileStore
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.runtime.gpu.binaries import binaries, code_of, threads_for
+from tcw.compiler.runtime.store import FileStore
 from tests.cpu.codegen.interpreted_models import DTYPES, SAMPLES, Module
 from tests.cpu.codegen.model_groups import GROUPS
 

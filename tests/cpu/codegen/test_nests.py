@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from compiler.codegen.choices import Ask
-from compiler.codegen.cpp.isa import Isa, detect, runnable
-from compiler.codegen.cpp.nests.phases import NestPhases
-from compiler.loops.nest import Nest
-from compiler.processor import feature_flags
+from tcw.compiler.codegen.choices import Ask
+from tcw.compiler.codegen.cpp.isa import Isa, detect, runnable
+from tcw.compiler.codegen.cpp.nests.phases import NestPhases
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.processor import feature_flags
 from tests.cpu.codegen.nest_cases import FLOATS, INTEGERS, Case, floats, integers, mixed, windows
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, digest, programs
 from tests.cpu.codegen.units import each_isa

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compiler.codegen.cpp.nests.registers import itemsizes
-from compiler.codegen.nests.facts import Facts
-from compiler.loops.expressions import (
+from tcw.compiler.codegen.cpp.nests.registers import itemsizes
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.loops.expressions import (
     Address,
     Const,
     Expression,
@@ -18,11 +18,11 @@ from compiler.loops.expressions import (
     Read,
     ReadIndexed,
 )
-from compiler.loops.graph import Graph
-from compiler.loops.interpreter.memory import State
-from compiler.loops.interpreter.programs import run_nest
-from compiler.loops.layouts import Layout
-from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write
+from tcw.compiler.loops.graph import Graph
+from tcw.compiler.loops.interpreter.memory import State
+from tcw.compiler.loops.interpreter.programs import run_nest
+from tcw.compiler.loops.layouts import Layout
+from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write
 from tests.cpu.codegen.nests import compiled
 
 F32 = "float32"

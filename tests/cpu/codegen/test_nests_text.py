@@ -9,15 +9,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.codegen.cpp.isa import AVX2, AVX512, PORTABLE, Isa
-from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.unit import assemble
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.cpp.vocabulary.types import bits_of
-from compiler.codegen.unit import buffer_dtypes
-from compiler.engine.backend import backend
-from compiler.engine.decompositions import decompositions
-from compiler.loops.nest import Nest
+from tcw.compiler.codegen.cpp.isa import AVX2, AVX512, PORTABLE, Isa
+from tcw.compiler.codegen.cpp.nests import emit
+from tcw.compiler.codegen.cpp.unit import assemble
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.codegen.cpp.vocabulary.types import bits_of
+from tcw.compiler.codegen.unit import buffer_dtypes
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.decompositions import decompositions
+from tcw.compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import programs
 from tests.cpu.codegen.texts import text
 

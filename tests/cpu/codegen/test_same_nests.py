@@ -10,17 +10,17 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.codegen.cpp import unit as cpp
-from compiler.codegen.cpp.isa import AVX2
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.nests.same import Repeated, form_of
-from compiler.codegen.triton import unit as module
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.unit import Unit, buffer_dtypes
-from compiler.fusion.weights import GPU
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.loops.nest import Nest
-from compiler.loops.program import Program
+from tcw.compiler.codegen.cpp import unit as cpp
+from tcw.compiler.codegen.cpp.isa import AVX2
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.codegen.nests.same import Repeated, form_of
+from tcw.compiler.codegen.triton import unit as module
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.unit import Unit, buffer_dtypes
+from tcw.compiler.fusion.weights import GPU
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Program
 from tests.cpu.codegen.nests import programs
 
 ROWS, WIDTH, LAYERS = 4096, 1536, 4

@@ -8,12 +8,12 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.codegen.cpp.isa import AVX2, AVX512, PORTABLE, Isa, runnable
-from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.unit import buffer_dtypes
-from compiler.loops.nest import Nest
-from compiler.processor import feature_flags
+from tcw.compiler.codegen.cpp.isa import AVX2, AVX512, PORTABLE, Isa, runnable
+from tcw.compiler.codegen.cpp.nests import emit
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.codegen.unit import buffer_dtypes
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.processor import feature_flags
 from tests.cpu.codegen.nests import CompiledProgram, compile_programs, programs
 from tests.cpu.codegen.units import each_isa
 from tests.long import mostly_long

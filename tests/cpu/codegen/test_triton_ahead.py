@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.unit import unit
-from compiler.codegen.unit import Unit
-from compiler.decision import Decision
-from compiler.fusion.weights import GPU
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.memory.planner import plan
-from compiler.runtime.gpu.stages import compiled, load_module
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.codegen.unit import Unit
+from tcw.compiler.decision import Decision
+from tcw.compiler.fusion.weights import GPU
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.memory.planner import plan
+from tcw.compiler.runtime.gpu.stages import compiled, load_module
 from tests.cpu.codegen.nests import programs
 
 pytest.importorskip("triton")

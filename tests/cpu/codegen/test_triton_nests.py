@@ -12,13 +12,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.unit import unit
-from compiler.fusion.weights import GPU
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.runtime.gpu.binaries import binaries, code_of
-from compiler.runtime.gpu.stages import compiled, load_module
-from compiler.runtime.store import FileStore
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.fusion.weights import GPU
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.runtime.gpu.binaries import binaries, code_of
+from tcw.compiler.runtime.gpu.stages import compiled, load_module
+from tcw.compiler.runtime.store import FileStore
 from tests.cpu.codegen.nest_cases import Case, floats, mixed
 from tests.cpu.codegen.nests import programs
 from tests.long import mostly_long

@@ -9,21 +9,21 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.codegen.triton.kernel import TritonKernel
-from compiler.codegen.triton.launch import host_body
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.nests import emit
-from compiler.codegen.triton.together import launches
-from compiler.codegen.triton.unit import named, unit
-from compiler.codegen.unit import buffer_dtypes
-from compiler.decision import Decision
-from compiler.fusion.weights import GPU
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.loops.nest import Nest
-from compiler.memory.plan import Segment
-from compiler.memory.planner import plan
-from compiler.runtime.assemble import assemble
-from compiler.runtime.libraries import without_comments
+from tcw.compiler.codegen.triton.kernel import TritonKernel
+from tcw.compiler.codegen.triton.launch import host_body
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.nests import emit
+from tcw.compiler.codegen.triton.together import launches
+from tcw.compiler.codegen.triton.unit import named, unit
+from tcw.compiler.codegen.unit import buffer_dtypes
+from tcw.compiler.decision import Decision
+from tcw.compiler.fusion.weights import GPU
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.memory.plan import Segment
+from tcw.compiler.memory.planner import plan
+from tcw.compiler.runtime.assemble import assemble
+from tcw.compiler.runtime.libraries import without_comments
 from tests.cpu.codegen.nests import programs
 
 F32 = torch.float32

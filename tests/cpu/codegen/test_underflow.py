@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 UNDERFLOW = 16
 """FE_UNDERFLOW of <fenv.h> on x86."""

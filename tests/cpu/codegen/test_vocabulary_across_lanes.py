@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from compiler.loops.dtypes import FLOATS, compute_dtype
+from tcw.compiler.loops.dtypes import FLOATS, compute_dtype
 from tests.cpu.codegen.test_vocabulary_operators import ALL, fits
 from tests.cpu.codegen.units import Unit, each_width, same
 

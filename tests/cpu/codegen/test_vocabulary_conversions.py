@@ -8,10 +8,10 @@ from functools import cache
 import pytest
 import torch
 
-from compiler.codegen.cpp.isa import AVX512
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.engine.backend import backend
-from compiler.loops.dtypes import BYTES, FLOATS, REDUCED
+from tcw.compiler.codegen.cpp.isa import AVX512
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.loops.dtypes import BYTES, FLOATS, REDUCED
 from tests.cpu.codegen.test_vocabulary_operators import edges, fits, padded
 from tests.cpu.codegen.units import WIDTHS, Unit, each_width, elementwise, same
 

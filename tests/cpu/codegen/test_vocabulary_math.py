@@ -10,7 +10,7 @@ import mpmath
 import pytest
 import torch
 
-from compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.dtypes import BYTES
 from tests.cpu.codegen.test_vocabulary_operators import edges, padded
 from tests.cpu.codegen.units import RUNNABLE, Unit, each_width, elementwise
 

@@ -9,7 +9,7 @@ from itertools import product
 import pytest
 import torch
 
-from compiler.loops.dtypes import BYTES, compute_dtype
+from tcw.compiler.loops.dtypes import BYTES, compute_dtype
 from tests.cpu.codegen.test_vocabulary_operators import fits
 from tests.cpu.codegen.units import Unit, each_width
 from tests.long import mostly_long

@@ -9,9 +9,9 @@ import numpy
 import pytest
 import torch
 
-from compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO
-from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
-from compiler.loops.operators import OPERATORS
+from tcw.compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO
+from tcw.compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
+from tcw.compiler.loops.operators import OPERATORS
 from tests.cpu.codegen.units import RUNNABLE, Unit, each_width, elementwise, same
 
 ALL = ("float32", "float64", "int64", "int32", "int16", "int8", "uint8", "bool")

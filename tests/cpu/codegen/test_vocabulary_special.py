@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compiler.codegen.cpp.vocabulary.special_functions import UNARY
-from compiler.loops.interpreter.operators import apply
+from tcw.compiler.codegen.cpp.vocabulary.special_functions import UNARY
+from tcw.compiler.loops.interpreter.operators import apply
 from tests.cpu.codegen.units import WIDTHS, Unit, each_width, elementwise
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}

@@ -6,8 +6,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compiler.codegen.cpp.isa import AVX512
-from compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.codegen.cpp.isa import AVX512
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 from tests.cpu.codegen.texts import text
 
 

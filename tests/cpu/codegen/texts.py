@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from compiler.codegen.cpp.isa import AVX512, Isa
-from compiler.codegen.cpp.nests import emit
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.unit import buffer_dtypes
-from compiler.loops.nest import Nest
+from tcw.compiler.codegen.cpp.isa import AVX512, Isa
+from tcw.compiler.codegen.cpp.nests import emit
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.codegen.unit import buffer_dtypes
+from tcw.compiler.loops.nest import Nest
 from tests.cpu.codegen.nests import programs
 
 

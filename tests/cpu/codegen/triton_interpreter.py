@@ -26,21 +26,21 @@ from triton import language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from compiler.codegen.triton import ahead, functions
-from compiler.codegen.triton.kernel import TritonKernel
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.nests import emit
-from compiler.codegen.triton.together import following, launches
-from compiler.codegen.triton.unit import HEAD, launched, named
-from compiler.codegen.unit import buffer_dtypes
-from compiler.fusion.weights import GPU
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.loops.graph import Call, Input
-from compiler.loops.interpreter.memory import State
-from compiler.loops.interpreter.programs import run_program
-from compiler.loops.nest import Nest
-from compiler.loops.program import Program
-from compiler.loops.sizes import evaluate
+from tcw.compiler.codegen.triton import ahead, functions
+from tcw.compiler.codegen.triton.kernel import TritonKernel
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.nests import emit
+from tcw.compiler.codegen.triton.together import following, launches
+from tcw.compiler.codegen.triton.unit import HEAD, launched, named
+from tcw.compiler.codegen.unit import buffer_dtypes
+from tcw.compiler.fusion.weights import GPU
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.loops.graph import Call, Input
+from tcw.compiler.loops.interpreter.memory import State
+from tcw.compiler.loops.interpreter.programs import run_program
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.sizes import evaluate
 from tests.cpu.codegen import nest_cases
 from tests.cpu.codegen.nests import programs
 

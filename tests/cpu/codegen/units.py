@@ -12,10 +12,10 @@ import pytest
 import torch
 from _pytest.mark import ParameterSet
 
-from compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, runnable
-from compiler.codegen.cpp.vocabulary import Lanes, Vocabulary
-from compiler.processor import feature_flags
-from compiler.runtime.toolchain import (
+from tcw.compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa, runnable
+from tcw.compiler.codegen.cpp.vocabulary import Lanes, Vocabulary
+from tcw.compiler.processor import feature_flags
+from tcw.compiler.runtime.toolchain import (
     Compiler,
     find_compiler,
     instruction_set,

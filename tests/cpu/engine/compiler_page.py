@@ -21,21 +21,21 @@ import msgspec
 import pytest
 import torch
 
-import compiler.engine.compile as stages
-import compiler.engine.targets as targets
-from compiler.control.decisions import Gate
-from compiler.control.recorded import decided_record
-from compiler.engine.backend import backend
-from compiler.engine.recording import listening
-from compiler.fusion.fuse import Fusion
-from compiler.loops.graph import Graph
-from compiler.loops.printer import graph_text, program_text
-from compiler.memory.plan import Plan
-from compiler.runtime.artifact import Artifact
+import tcw.compiler.engine.compile as stages
+import tcw.compiler.engine.targets as targets
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.recorded import decided_record
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.fusion.fuse import Fusion
+from tcw.compiler.loops.graph import Graph
+from tcw.compiler.loops.printer import graph_text, program_text
+from tcw.compiler.memory.plan import Plan
+from tcw.compiler.runtime.artifact import Artifact
+from tcw.viewers.summary import summarise
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.text.sections import SectionView, section
 from tests.cpu.recorded import Recorded, record
-from viewers.summary import summarise
-from viewers.text.lines import to_text
-from viewers.text.sections import SectionView, section
 
 BLOCK = re.compile(
     r"<!-- (?P<kind>file|made): (?P<name>[\w.-]+) -->\n"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.engine import compile as stages
+from tcw.compiler.engine import compile as stages
 
 
 @pytest.fixture(autouse=True)

@@ -31,11 +31,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
 
-import compiler
-from compiler.engine import backend as entry
-from compiler.engine import compile as stage
-from compiler.loops.graph import Call
-from compiler.lowering.registry import Unsupported
+import tcw.compiler
+from tcw.compiler.engine import backend as entry
+from tcw.compiler.engine import compile as stage
+from tcw.compiler.loops.graph import Call
+from tcw.compiler.lowering.registry import Unsupported
 
 DTYPES = {
     "float32": torch.float32,
@@ -445,14 +445,14 @@ def _told_wrong(node: Any) -> bool:
 
 
 def _is_ours(error: BaseException) -> bool:
-    folder = str(Path(compiler.__file__).parent)
+    folder = str(Path(tcw.compiler.__file__).parent)
     frames = traceback.extract_tb(error.__traceback__)
     return bool(frames) and any(frame.filename.startswith(folder) for frame in frames[-3:])
 
 
 def _words(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
-    folder = str(Path(compiler.__file__).parent.parent)
+    folder = str(Path(tcw.compiler.__file__).parent.parent)
     ours = [f for f in frames if f.filename.startswith(folder)]
     last = (ours or frames)[-1] if frames else None
     place = f" at {Path(last.filename).name}:{last.lineno}" if last else ""

@@ -11,11 +11,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-import compiler.engine.compile as stages
-import compiler.engine.targets as targets
-from compiler.control.decisions import APART, FUSE, Gate, split_id
-from compiler.engine.backend import backend
-from compiler.engine.recording import listening
+import tcw.compiler.engine.compile as stages
+import tcw.compiler.engine.targets as targets
+from tcw.compiler.control.decisions import APART, FUSE, Gate, split_id
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.recording import listening
 
 Inputs = tuple[torch.Tensor, ...]
 

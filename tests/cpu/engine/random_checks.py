@@ -9,7 +9,7 @@ from hypothesis import note
 from torch._subclasses import FakeTensorMode
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 from tests.cpu.engine import random_sizes
 from tests.cpu.engine.random_programs import Step, run
 from tests.cpu.engine.random_sizes import SizeStep

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.control.decisions import Gate
-from compiler.engine.aligned_products import ALIGNED, aligned_products
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.aligned_products import ALIGNED, aligned_products
 from tests.cpu.engine.test_cuda_graphs import graph_of
 
 aten = torch.ops.aten

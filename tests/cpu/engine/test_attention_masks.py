@@ -11,10 +11,10 @@ import torch
 import torch.nn.functional as F
 from torch import fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.attention_masks import ATTENTION, attention_masks
-from compiler.engine.backend import backend
-from compiler.trace.records import Decided
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.attention_masks import ATTENTION, attention_masks
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.trace.records import Decided
 from tests.cpu.worker.recorded import recorded
 from tests.long import mostly_long
 

@@ -15,8 +15,8 @@ from torch import Tensor
 from torch._dynamo import compiled_autograd
 from torch._functorch._aot_autograd.runtime_wrappers import RuntimeWrapper
 
-from compiler.engine import autograd_function
-from compiler.engine.backend import backend
+from tcw.compiler.engine import autograd_function
+from tcw.compiler.engine.backend import backend
 
 ROOT = Path(__file__).parents[3]
 pytestmark = pytest.mark.skipif(
@@ -242,7 +242,7 @@ def test_mutated_inputs_go_the_long_way(long_ways: Counter[str]) -> None:
 
 
 def test_a_fresh_process_knows_the_hook() -> None:
-    code = "from compiler.engine.autograd_function import HOOK; print(HOOK.missing())"
+    code = "from tcw.compiler.engine.autograd_function import HOOK; print(HOOK.missing())"
     found = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )

@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from compiler.control.decisions import OverrideError
-from compiler.engine.backend import UnknownOption, backend
+from tcw.compiler.control.decisions import OverrideError
+from tcw.compiler.engine.backend import UnknownOption, backend
 
 
 class Net(nn.Module):
@@ -171,7 +171,7 @@ def test_options() -> None:
 @pytest.fixture
 def targets(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the operations in every graph that our compiler receives."""
-    import compiler.engine.backend as module
+    import tcw.compiler.engine.backend as module
 
     found: list[str] = []
     original = module.compile_graph

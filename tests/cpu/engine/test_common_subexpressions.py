@@ -4,7 +4,7 @@ import torch
 from torch._functorch.compile_utils import fx_graph_cse
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.engine.common_subexpressions import merge_common_subexpressions
+from tcw.compiler.engine.common_subexpressions import merge_common_subexpressions
 
 
 def traced(function, *inputs):

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from compiler.engine.backend import backend
-from compiler.fusion.rules import RULES
-from compiler.fusion.rules.order import few_pointers
-from compiler.lowering import calls
-from compiler.lowering.registry import LOWERINGS
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.fusion.rules import RULES
+from tcw.compiler.fusion.rules.order import few_pointers
+from tcw.compiler.lowering import calls
+from tcw.compiler.lowering.registry import LOWERINGS
 from tests.conftest import Golden
 from tests.cpu.engine.compiler_page import Walk, blocks, load, walk, with_blocks
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.backend import backend
-from compiler.engine.complex_scatters import complex_scatters
-from compiler.engine.decompositions import decompositions
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.complex_scatters import complex_scatters
+from tcw.compiler.engine.decompositions import decompositions
 
 aten = torch.ops.aten
 

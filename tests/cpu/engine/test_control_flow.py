@@ -14,14 +14,14 @@ from torch._higher_order_ops.map import map as map_rows
 from torch._higher_order_ops.scan import scan
 from torch.nn.attention.flex_attention import flex_attention
 
-import compiler.engine.backend as engine
-import compiler.engine.failures as failures
-from compiler.control.decisions import Gate
-from compiler.engine.backend import backend
-from compiler.engine.recording import listening
-from compiler.runtime.graph_key import graph_key
-from compiler.runtime.operations import operation
-from compiler.trace.records import Kernel, Lowered, Warned
+import tcw.compiler.engine.backend as engine
+import tcw.compiler.engine.failures as failures
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.runtime.graph_key import graph_key
+from tcw.compiler.runtime.operations import operation
+from tcw.compiler.trace.records import Kernel, Lowered, Warned
 from tests.cpu.recorded import record
 from tests.long import mostly_long
 

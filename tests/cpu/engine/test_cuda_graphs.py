@@ -17,15 +17,15 @@ import torch.nn.functional as F
 from torch import fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.control.decisions import Gate
-from compiler.engine import cuda_graphs
-from compiler.engine.backend import UnknownOption, backend
-from compiler.engine.cuda_graphs import obstacle
-from compiler.engine.modes import MODES
-from compiler.gpu.retarget import retarget
-from compiler.runtime.artifact import Artifact, Binding
-from compiler.runtime.compiled import Compiled
-from compiler.runtime.gpu.cuda_graphs import (
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine import cuda_graphs
+from tcw.compiler.engine.backend import UnknownOption, backend
+from tcw.compiler.engine.cuda_graphs import obstacle
+from tcw.compiler.engine.modes import MODES
+from tcw.compiler.gpu.retarget import retarget
+from tcw.compiler.runtime.artifact import Artifact, Binding
+from tcw.compiler.runtime.compiled import Compiled
+from tcw.compiler.runtime.gpu.cuda_graphs import (
     ALIVE,
     MOVED,
     RECORDINGS,
@@ -307,7 +307,7 @@ def test_modes_are_torch_s() -> None:
 
 
 def test_a_graph_on_the_cpu_runs_and_its_skip_is_recorded(tmp_path: Path) -> None:
-    from compiler.trace.records import CudagraphSkip
+    from tcw.compiler.trace.records import CudagraphSkip
     from tests.cpu.worker.recorded import recorded
 
     text = (

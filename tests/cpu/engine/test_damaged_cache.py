@@ -18,12 +18,12 @@ import msgspec
 import pytest
 import torch
 
-from compiler.control.decisions import Gate
-from compiler.control.recorder import Recorder
-from compiler.engine.backend import backend
-from compiler.engine.recording import listening
-from compiler.trace.records import AnyRecord, Settings, Warned
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.trace.records import AnyRecord, Settings, Warned
+from tcw.compiler.trace.writer import TraceWriter
 from tests.cpu.warm import WarmStart
 from tests.long import mostly_long
 
@@ -50,7 +50,7 @@ with open(kept, "rb") as read, open(words[at], "wb") as write:
 WORKS = """
 import json, os, signal, warnings
 import torch
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 MODELS = (lambda x: torch.softmax(x * 3, -1).sum(0), lambda x: torch.softmax(x + 3, 0).amax(-1))
 

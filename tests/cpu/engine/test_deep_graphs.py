@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 
 def check(model: object, x: torch.Tensor) -> None:

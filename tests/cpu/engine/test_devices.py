@@ -7,13 +7,13 @@ import torch
 from torch import fx
 from torch._subclasses import FakeTensor, FakeTensorMode
 
-from compiler.control.decisions import Gate
-from compiler.engine.compile import compile_graph
-from compiler.engine.recording import listening
-from compiler.engine.targets import Cpu, Gpu, devices, target_of
-from compiler.loops.graph import Call
-from compiler.lowering.driver import lower
-from compiler.trace.records import Warned
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.compile import compile_graph
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.engine.targets import Cpu, Gpu, devices, target_of
+from tcw.compiler.loops.graph import Call
+from tcw.compiler.lowering.driver import lower
+from tcw.compiler.trace.records import Warned
 from tests.cpu.recorded import record
 
 

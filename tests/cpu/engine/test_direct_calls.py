@@ -14,8 +14,8 @@ from torch import Tensor
 from torch._functorch._aot_autograd import runtime_wrappers
 from torch.utils._pytree import tree_leaves
 
-from compiler.engine import autograd_function
-from compiler.engine.backend import backend
+from tcw.compiler.engine import autograd_function
+from tcw.compiler.engine.backend import backend
 
 pytestmark = pytest.mark.skipif(
     bool(autograd_function.HOOK.missing()), reason="not available in this torch"

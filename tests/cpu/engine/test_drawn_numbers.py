@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 pytestmark = pytest.mark.usefixtures("nothing_left_to_aten")
 

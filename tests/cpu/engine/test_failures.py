@@ -8,9 +8,9 @@ from typing import Any, NoReturn
 import pytest
 import torch
 
-import compiler.engine.compile as stages
-import compiler.engine.failures as failures
-from compiler.engine.backend import backend
+import tcw.compiler.engine.compile as stages
+import tcw.compiler.engine.failures as failures
+from tcw.compiler.engine.backend import backend
 
 
 def broken(*_: Any, **__: Any) -> NoReturn:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compiler.engine import compile
-from compiler.engine.backend import backend
+from tcw.compiler.engine import compile
+from tcw.compiler.engine.backend import backend
 
 
 @torch.library.custom_op("foretold::transposed", mutates_args=())

@@ -13,11 +13,11 @@ import torch
 from torch import nn
 
 import tcw
-from compiler.control import hooks
-from compiler.control.hooks import Hook
-from compiler.engine import hooks as engine
-from compiler.engine import requirements
-from compiler.engine.backend import backend
+from tcw.compiler.control import hooks
+from tcw.compiler.control.hooks import Hook
+from tcw.compiler.engine import hooks as engine
+from tcw.compiler.engine import requirements
+from tcw.compiler.engine.backend import backend
 from tests.cpu import versions
 
 DOCUMENTED = (
@@ -127,7 +127,7 @@ def without(need: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_the_engine_cannot_do_without_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.startswith("compiler.engine")]:
+    for name in [name for name in sys.modules if name.startswith("tcw.compiler.engine")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("torch._decomp._core_aten_decompositions_post_autograd")
     tcw._engine.cache_clear()

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch._higher_order_ops.associative_scan import associative_scan
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 
 def compiled(model: Callable[..., Any]) -> Callable[..., Any]:

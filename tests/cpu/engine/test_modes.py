@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 X = torch.randn(8, 16, generator=torch.Generator().manual_seed(0))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from compiler.engine import failures
-from compiler.engine.backend import backend
+from tcw.compiler.engine import failures
+from tcw.compiler.engine.backend import backend
 
 
 def warned(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:

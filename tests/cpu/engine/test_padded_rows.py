@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.control.decisions import Gate
-from compiler.engine import padded_rows as passes
-from compiler.engine.aligned_products import aligned_products
-from compiler.engine.padded_rows import padded_rows
-from compiler.lowering.driver import lower
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine import padded_rows as passes
+from tcw.compiler.engine.aligned_products import aligned_products
+from tcw.compiler.engine.padded_rows import padded_rows
+from tcw.compiler.lowering.driver import lower
 from tests.cpu.engine.test_cuda_graphs import graph_of
 
 aten = torch.ops.aten

@@ -12,8 +12,8 @@ from networkx.algorithms.flow import maxflow, preflow_push
 from torch import nn
 from torch._functorch import partitioners
 
-from compiler.engine import backend as engine
-from compiler.engine.maximum_flow import maximum_flow_by_trees
+from tcw.compiler.engine import backend as engine
+from tcw.compiler.engine.maximum_flow import maximum_flow_by_trees
 
 
 class Block(nn.Module):

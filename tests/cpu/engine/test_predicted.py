@@ -8,18 +8,18 @@ import pytest
 import torch
 from torch import nn
 
-import compiler.engine.predicted as prediction
-from compiler.capture import HOOKS as CAPTURE
-from compiler.control.decisions import Gate
-from compiler.control.recorded import decided_record
-from compiler.engine.backend import backend
-from compiler.engine.recording import listening
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.runtime.gpu.stages import NoTriton
-from compiler.trace.records import Decided, Kernel, KernelBinary, MemoryPlan, Warned, Wrapper
+import tcw.compiler.engine.predicted as prediction
+from tcw.compiler.capture import HOOKS as CAPTURE
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.recorded import decided_record
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.runtime.gpu.stages import NoTriton
+from tcw.compiler.trace.records import Decided, Kernel, KernelBinary, MemoryPlan, Warned, Wrapper
+from tcw.viewers.summary import summarise
 from tests.cpu.recorded import Recorded, record
 from tests.long import mostly_long
-from viewers.summary import summarise
 
 pytest.importorskip("triton")
 

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.control.decisions import Gate
-from compiler.engine import products as module_under_test
-from compiler.engine.products import products
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine import products as module_under_test
+from tcw.compiler.engine.products import products
 
 aten = torch.ops.aten
 linear = torch.ops.mkldnn._linear_pointwise.default

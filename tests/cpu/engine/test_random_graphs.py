@@ -10,7 +10,7 @@ import torch
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 from tests.cpu.engine import random_checks as checks
 from tests.cpu.engine import random_sizes
 from tests.cpu.engine.random_programs import PROGRAMS, SHAPES, Step, run

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from compiler.control.decisions import Gate, Ruling
-from compiler.engine.backend import backend
-from compiler.engine.recording import listening
-from compiler.lowering import random as lowering
+from tcw.compiler.control.decisions import Gate, Ruling
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.lowering import random as lowering
 
 DRAWN, CALLED = "loops", "aten"
 
@@ -235,9 +235,9 @@ def test_a_mask_is_part_of_the_loop_that_reads_it() -> None:
     """One draw and one nest: the mask as bytes, the product beside what comes before it."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
-    from compiler.fusion.fuse import fuse
-    from compiler.loops.graph import Call
-    from compiler.lowering.driver import lower
+    from tcw.compiler.fusion.fuse import fuse
+    from tcw.compiler.loops.graph import Call
+    from tcw.compiler.lowering.driver import lower
 
     def function(x: torch.Tensor) -> torch.Tensor:
         return torch.native_dropout(x * 2, 0.2, True)[0] + 1

@@ -8,18 +8,18 @@ import pytest
 import torch
 from torch import nn
 
-import compiler.engine.compile as stages
-import compiler.engine.targets as targets
-from compiler.autograd import HOOKS as AUTOGRAD
-from compiler.capture import HOOKS as CAPTURE
-from compiler.control.decisions import Gate
-from compiler.control.recorded import decided_record
-from compiler.engine.backend import backend
-from compiler.engine.recording import listening
-from compiler.loops.graph import Call, Map, Reduce, Scan, Store
-from compiler.loops.nest import Nest
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import (
+import tcw.compiler.engine.compile as stages
+import tcw.compiler.engine.targets as targets
+from tcw.compiler.autograd import HOOKS as AUTOGRAD
+from tcw.compiler.capture import HOOKS as CAPTURE
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.recorded import decided_record
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.loops.graph import Call, Map, Reduce, Scan, Store
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import (
     CacheLookup,
     Decided,
     FusionGroups,
@@ -31,15 +31,15 @@ from compiler.trace.records import (
     SchedulerNode,
     Wrapper,
 )
+from tcw.viewers.panes.loops import textbook_nest
+from tcw.viewers.panes.nests import computes
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.summary import summarise
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.text.sections import SECTIONS
 from tests.cpu.recorded import Recorded, record
 from tests.decided import pairs_in
-from viewers.panes.loops import textbook_nest
-from viewers.panes.nests import computes
-from viewers.panes.view import Derived, View
-from viewers.summary import summarise
-from viewers.text.explain import explain
-from viewers.text.lines import to_text
-from viewers.text.sections import SECTIONS
 
 
 class Products:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 pytestmark = pytest.mark.usefixtures("nothing_left_to_aten")
 

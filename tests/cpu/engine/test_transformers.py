@@ -10,7 +10,7 @@ import torch
 import transformers
 from torch.utils import _pytree as pytree
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 from tests.cpu.transformer_models import RECIPES, Recipe, _ids
 from tests.long import mostly_long
 

@@ -11,7 +11,7 @@ from torch import fx
 from torch._functorch._aot_autograd import graph_compile
 from torch._logging._internal import trace_log
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 WRITERS = [getattr(graph_compile, name, None) for name in ("_log_joint_graph", "_log_fw_bw_graphs")]
 pytestmark = pytest.mark.skipif(None in WRITERS, reason="not available in this torch")

@@ -10,9 +10,9 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.backend import backend
-from compiler.engine.unread_vectors import values_alone
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.unread_vectors import values_alone
 
 aten = torch.ops.aten
 Function = Callable[[torch.Tensor], Any]

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.vector_products import vector_products
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.vector_products import vector_products
 
 aten = torch.ops.aten
 DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)

@@ -12,8 +12,8 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.control.decisions import Gate
-from compiler.engine.wide_sums import wide_sums
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.wide_sums import wide_sums
 
 aten = torch.ops.aten
 BF16 = torch.bfloat16
@@ -32,8 +32,8 @@ COUNT = 1000
 
 PROGRAM = """
 import json, sys, torch
-from compiler.engine.compile import load_families
-from compiler.fusion.weights import GPU
+from tcw.compiler.engine.compile import load_families
+from tcw.compiler.fusion.weights import GPU
 from tests.cpu.codegen.nests import programs
 from tests.cpu.codegen.triton_interpreter import run
 from tests.cpu.engine.test_wide_sums import BF16, CASES, inputs

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Iota, Load, Op
-from compiler.loops.graph import (
+from tcw.compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Iota, Load, Op
+from tcw.compiler.loops.graph import (
     Buffer,
     Call,
     Graph,
@@ -19,7 +19,7 @@ from compiler.loops.graph import (
     Scan,
     Store,
 )
-from compiler.loops.layouts import (
+from tcw.compiler.loops.layouts import (
     Layout,
     Shape,
     View,
@@ -30,7 +30,7 @@ from compiler.loops.layouts import (
     row_major,
     slice_dimension,
 )
-from compiler.loops.sizes import product
+from tcw.compiler.loops.sizes import product
 
 D = "float64"
 SHAPES: list[Shape] = [

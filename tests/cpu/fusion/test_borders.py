@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 from tests.cpu.codegen.nests import programs
 
 IMAGE = torch.randn(2, 7, 5, 64)

@@ -6,13 +6,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.control.decisions import Gate
-from compiler.fusion.fuse import Fusion, fuse
-from compiler.loops.graph import Graph, Input
-from compiler.loops.interpreter import run_graph, run_program
-from compiler.loops.printer import program_text
-from compiler.loops.sizes import product
-from compiler.loops.verifier import verify_graph, verify_program
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.fusion.fuse import Fusion, fuse
+from tcw.compiler.loops.graph import Graph, Input
+from tcw.compiler.loops.interpreter import run_graph, run_program
+from tcw.compiler.loops.printer import program_text
+from tcw.compiler.loops.sizes import product
+from tcw.compiler.loops.verifier import verify_graph, verify_program
 from tests.cpu.fusion.random_graphs import graphs
 
 LIMITS = settings(max_examples=100)

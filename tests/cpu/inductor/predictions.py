@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.control.recorder import Recorder
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.inductor.predicted import predicting
-from compiler.inductor.shadow import compile as shadow
-from compiler.trace.records import KernelBinary, Record, Settings, Warned
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.inductor.predicted import predicting
+from tcw.compiler.inductor.shadow import compile as shadow
+from tcw.compiler.trace.records import KernelBinary, Record, Settings, Warned
+from tcw.compiler.trace.writer import TraceWriter
 
 
 class Block(torch.nn.Module):

@@ -9,17 +9,17 @@ from typing import Any, TypeVar
 
 import torch
 
-from compiler.control.decisions import Gate
-from compiler.control.hooks import RecordingHook, install_all
-from compiler.control.recorded import decided_record
-from compiler.control.recorder import Recorder
-from compiler.control.stages import reached
-from compiler.decision import Decision
-from compiler.engine.recording import listening
-from compiler.pipeline import HOOKS
-from compiler.trace.reader import TraceDecoder
-from compiler.trace.records import AnyRecord, HookStatus, Record, Settings, Stage, Text, Wrapper
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.hooks import RecordingHook, install_all
+from tcw.compiler.control.recorded import decided_record
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.stages import reached
+from tcw.compiler.decision import Decision
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.pipeline import HOOKS
+from tcw.compiler.trace.reader import TraceDecoder
+from tcw.compiler.trace.records import AnyRecord, HookStatus, Record, Settings, Stage, Text, Wrapper
+from tcw.compiler.trace.writer import TraceWriter
 
 R = TypeVar("R", bound=Record)
 

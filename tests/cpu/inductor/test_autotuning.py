@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 from torch._inductor.codecache import PersistentCache
 
-from compiler.inductor import autotuning
-from compiler.trace.records import CacheLookup
+from tcw.compiler.inductor import autotuning
+from tcw.compiler.trace.records import CacheLookup
+from tcw.viewers.summary.caches import cache_uses
 from tests.cpu.recorded import record
-from viewers.summary.caches import cache_uses
 
 
 class Choice:

@@ -14,10 +14,10 @@ PROGRAM = """
 import contextlib, json, os, sys
 import torch
 from torch._dynamo.utils import counters
-from compiler.control.recorder import Recorder
-from compiler.pipeline import recording
-from compiler.trace.records import Settings
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.pipeline import recording
+from tcw.compiler.trace.records import Settings
+from tcw.compiler.trace.writer import TraceWriter
 
 def plain(x, w):
     return x @ w

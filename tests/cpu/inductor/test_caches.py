@@ -12,9 +12,9 @@ from torch._inductor import remote_cache
 from torch._inductor.remote_cache import RemoteCache
 from torch._inductor.runtime import autotune_cache
 
-from compiler.inductor import caches
-from compiler.trace.key_components import changed, difference, missed, read_key, stored, written
-from compiler.trace.records import CacheLookup
+from tcw.compiler.inductor import caches
+from tcw.compiler.trace.key_components import changed, difference, missed, read_key, stored, written
+from tcw.compiler.trace.records import CacheLookup
 from tests.cpu.recorded import Recorded, record
 
 NAMES = {

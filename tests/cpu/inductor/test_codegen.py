@@ -12,10 +12,10 @@ import torch.nn.functional as F
 from torch import nn
 from torch._inductor.codegen.cpp import CppKernel
 
-from compiler.inductor.cached import kernels_in, label_of
-from compiler.inductor.code_nests import nests_of_triton
-from compiler.inductor.until import HOOK as UNTIL
-from compiler.trace.records import (
+from tcw.compiler.inductor.cached import kernels_in, label_of
+from tcw.compiler.inductor.code_nests import nests_of_triton
+from tcw.compiler.inductor.until import HOOK as UNTIL
+from tcw.compiler.trace.records import (
     FusionGroups,
     Graph,
     Kernel,
@@ -309,7 +309,7 @@ def test_code_from_the_cache_is_recorded_and_says_so(whole: bool) -> None:
     from torch._functorch import config
     from torch._inductor.utils import fresh_cache
 
-    from compiler.trace.records import Warned, Wrapper
+    from tcw.compiler.trace.records import Warned, Wrapper
 
     def function(x: torch.Tensor) -> torch.Tensor:
         return x.sin() + 1

@@ -11,13 +11,13 @@ import torch.distributed as dist
 from torch._inductor import debug
 from torch._inductor.utils import run_and_get_code
 
-from compiler.capture import frames
-from compiler.inductor import collectives
-from compiler.trace.records import Collectives
+from tcw.compiler.capture import frames
+from tcw.compiler.inductor import collectives
+from tcw.compiler.trace.records import Collectives
+from tcw.viewers.summary.ranks.collectives import operation_name, started
+from tcw.viewers.text.sections.collectives import overlap
 from tests.cpu.one_rank import one_rank
 from tests.cpu.recorded import record
-from viewers.summary.ranks.collectives import operation_name, started
-from viewers.text.sections.collectives import overlap
 
 
 def work(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:

@@ -21,9 +21,9 @@ from torch._dynamo.utils import counters
 from torch._inductor import compile_fx, cudagraph_trees, cudagraph_utils, output_code
 from torch._inductor.utils import BoxedBool
 
-from compiler.inductor import cudagraphs
-from compiler.trace.cudagraph_reasons import NO_GPU
-from compiler.trace.records import CudagraphRecording, CudagraphSkip
+from tcw.compiler.inductor import cudagraphs
+from tcw.compiler.trace.cudagraph_reasons import NO_GPU
+from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip
 from tests.cpu.recorded import record
 
 MODULES = (output_code, cudagraph_trees, compile_fx)

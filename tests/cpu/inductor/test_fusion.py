@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from compiler.control.decisions import engine_of, split_id
-from compiler.inductor.fusion_attempts import Attempt, explain, score_parts
-from compiler.inductor.fusion_rules import RULES, SILENT, rule_of
-from compiler.trace.records import (
+from tcw.compiler.control.decisions import engine_of, split_id
+from tcw.compiler.inductor.fusion_attempts import Attempt, explain, score_parts
+from tcw.compiler.inductor.fusion_rules import RULES, SILENT, rule_of
+from tcw.compiler.trace.records import (
     FusionGroups,
     FusionRound,
     SchedulerNode,

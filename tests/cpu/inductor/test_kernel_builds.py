@@ -6,8 +6,8 @@ import inspect
 
 from torch._inductor.codecache import CppCodeCache
 
-from compiler.inductor import kernel_builds
-from compiler.trace.records import CacheLookup
+from tcw.compiler.inductor import kernel_builds
+from tcw.compiler.trace.records import CacheLookup
 from tests.cpu.recorded import record
 
 CODE = 'extern "C" int answer() { return 42; }'

@@ -7,8 +7,8 @@ import re
 import pytest
 import torch
 
-from compiler.inductor.kernel_nests import NestMember, nested
-from compiler.trace.records import Kernel
+from tcw.compiler.inductor.kernel_nests import NestMember, nested
+from tcw.compiler.trace.records import Kernel
 from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
 from tests.cpu.inductor.recorded import Recorded, record
 from tests.inductor_loops import loops_in, nest_text

@@ -7,7 +7,7 @@ import inspect
 import pytest
 import torch
 
-from compiler.trace.records import Graph, Lowered, SchedulerNode
+from tcw.compiler.trace.records import Graph, Lowered, SchedulerNode
 from tests.cpu.inductor import models
 from tests.cpu.inductor.conftest import Watched
 from tests.cpu.inductor.recorded import Recorded, record, recording

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from compiler.trace.records import Kernel, MemoryPlan
+from tcw.compiler.trace.records import Kernel, MemoryPlan
 from tests.cpu.inductor.recorded import Recorded
 
 _ALLOCATION = re.compile(r"^\s+(\w+) = empty_strided_\w+\(")

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch._inductor.utils import run_and_get_code
 
-from compiler.control.decisions import APART, FUSE
-from compiler.decision import Decision
-from compiler.inductor.cached import kernels_in
-from compiler.trace.records import (
+from tcw.compiler.control.decisions import APART, FUSE
+from tcw.compiler.decision import Decision
+from tcw.compiler.inductor.cached import kernels_in
+from tcw.compiler.trace.records import (
     FusionGroups,
     Kernel,
     SchedulerNode,

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from compiler.control.decisions import APART, FUSE, SAVE, split_id
-from compiler.trace.records import (
+from tcw.compiler.control.decisions import APART, FUSE, SAVE, split_id
+from tcw.compiler.trace.records import (
     Decided,
     FusionGroups,
     Partition,

@@ -9,9 +9,9 @@ import torch
 from torch._inductor import config
 from torch._inductor.fx_passes import pad_mm
 
-from compiler.trace.records import Graph
+from tcw.compiler.trace.records import Graph
+from tcw.viewers.summary.profile.causes.padding import padded_products
 from tests.cpu.inductor.recorded import record
-from viewers.summary.profile.causes.padding import padded_products
 
 
 @pytest.fixture

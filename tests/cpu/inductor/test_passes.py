@@ -10,11 +10,11 @@ import torch
 from torch import fx
 from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
-from compiler.autograd import HOOKS as AUTOGRAD
-from compiler.graphs.provenance import made_in
-from compiler.graphs.text import render, same, snapshot
-from compiler.inductor import passes
-from compiler.trace.records import PassChange, Warned
+from tcw.compiler.autograd import HOOKS as AUTOGRAD
+from tcw.compiler.graphs.provenance import made_in
+from tcw.compiler.graphs.text import render, same, snapshot
+from tcw.compiler.inductor import passes
+from tcw.compiler.trace.records import PassChange, Warned
 from tests.cpu.models import Mlp
 from tests.cpu.recorded import Recorded, record, without_codegen
 

@@ -16,8 +16,8 @@ from torch._dynamo.utils import (
     get_chromium_event_logger,
 )
 
-from compiler.inductor import phases
-from compiler.trace.records import Phase
+from tcw.compiler.inductor import phases
+from tcw.compiler.trace.records import Phase
 from tests.cpu.models import Broken
 from tests.cpu.recorded import Recorded, record, without_codegen
 

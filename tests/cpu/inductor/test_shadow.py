@@ -7,15 +7,15 @@ import re
 import pytest
 import torch
 
-from compiler import pipeline
-from compiler.control.recorder import Recorder
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.inductor.predicted import predicting
-from compiler.inductor.shadow import HOOK, guard, install, why_not
-from compiler.inductor.shadow import compile as shadow
-from compiler.inductor.shadow.triton_sources import kernel_sources
-from compiler.trace.records import HookStatus, Kernel, Settings, Warned
-from compiler.trace.writer import TraceWriter
+from tcw.compiler import pipeline
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.inductor.predicted import predicting
+from tcw.compiler.inductor.shadow import HOOK, guard, install, why_not
+from tcw.compiler.inductor.shadow import compile as shadow
+from tcw.compiler.inductor.shadow.triton_sources import kernel_sources
+from tcw.compiler.trace.records import HookStatus, Kernel, Settings, Warned
+from tcw.compiler.trace.writer import TraceWriter
 from tests.cpu.inductor.predictions import Block, Listening, Prediction, predicted, train
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.inductor.shadow.triton_sources import kernel_sources
+from tcw.compiler.inductor.shadow.triton_sources import kernel_sources
 from tests.cpu.inductor import interpreted
 from tests.cpu.inductor.predictions import Prediction, predicted, train
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from compiler import pipeline
-from compiler.control.recorder import Recorder
-from compiler.trace.records import Settings
-from compiler.trace.writer import TraceWriter
+from tcw.compiler import pipeline
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.trace.records import Settings
+from tcw.compiler.trace.writer import TraceWriter
 from tests.cpu.inductor.predictions import train
 
 pytestmark = pytest.mark.long

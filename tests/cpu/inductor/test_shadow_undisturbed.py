@@ -17,10 +17,10 @@ from torch._inductor import metrics
 from torch._inductor.virtualized import V
 from triton.runtime.driver import driver
 
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.inductor.predicted import predicting
-from compiler.inductor.shadow.device import pretending
-from compiler.inductor.shadow.guard import _registry
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.inductor.predicted import predicting
+from tcw.compiler.inductor.shadow.device import pretending
+from tcw.compiler.inductor.shadow.guard import _registry
 from tests.cpu.inductor.predictions import predicted
 
 

@@ -15,11 +15,11 @@ from torch._inductor.codecache import PyCodeCache
 from torch._inductor.runtime.runtime_utils import triton_hash_to_path_key
 from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.inductor import triton_builds
-from compiler.inductor.shadow.device import pretending
-from compiler.trace.key_components import changed, component_words, stored
-from compiler.trace.records import CacheLookup, Warned
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.inductor import triton_builds
+from tcw.compiler.inductor.shadow.device import pretending
+from tcw.compiler.trace.key_components import changed, component_words, stored
+from tcw.compiler.trace.records import CacheLookup, Warned
 from tests.cpu.recorded import Recorded, record
 
 triton = pytest.importorskip("triton")

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 import torch
 
-from compiler.control.stages import STAGES, reached
-from compiler.trace.records import (
+from tcw.compiler.control.stages import STAGES, reached
+from tcw.compiler.trace.records import (
     Decided,
     Kernel,
     Lowered,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compiler.inductor import HOOKS, generation, scheduler_nodes
-from compiler.trace.records import (
+from tcw.compiler.inductor import HOOKS, generation, scheduler_nodes
+from tcw.compiler.trace.records import (
     FusionGroups,
     Graph,
     Kernel,

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from compiler.loops.expressions import (
+from tcw.compiler.loops.expressions import (
     Address,
     Const,
     Gather,
@@ -18,16 +18,16 @@ from compiler.loops.expressions import (
     Read,
     SizeOf,
 )
-from compiler.loops.graph import Buffer, Call, Graph, Map, Operand, Reduce, Result, Scan, Store
-from compiler.loops.interpreter import run_graph, run_program
-from compiler.loops.interpreter.operators import apply
-from compiler.loops.layouts import Layout, flip, permute, slice_dimension
-from compiler.loops.nest import Axis, Nest, Write
-from compiler.loops.operators import OPERATORS
-from compiler.loops.program import Program
-from compiler.loops.sizes import symbol
-from compiler.loops.verifier import verify_graph, verify_program
-from compiler.loops.verifier.expressions import WHOLE
+from tcw.compiler.loops.graph import Buffer, Call, Graph, Map, Operand, Reduce, Result, Scan, Store
+from tcw.compiler.loops.interpreter import run_graph, run_program
+from tcw.compiler.loops.interpreter.operators import apply
+from tcw.compiler.loops.layouts import Layout, flip, permute, slice_dimension
+from tcw.compiler.loops.nest import Axis, Nest, Write
+from tcw.compiler.loops.operators import OPERATORS
+from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.sizes import symbol
+from tcw.compiler.loops.verifier import verify_graph, verify_program
+from tcw.compiler.loops.verifier.expressions import WHOLE
 from tests.no_torch.loops.samples import memory, op, softmax_graph, softmax_program, source, tensor
 
 

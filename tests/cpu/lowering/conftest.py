@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.engine.decompositions import decompositions
-from compiler.lowering.families import load_families
-from compiler.lowering.registry import lowering_of
+from tcw.compiler.engine.decompositions import decompositions
+from tcw.compiler.lowering.families import load_families
+from tcw.compiler.lowering.registry import lowering_of
 from tests.cpu.lowering import harness
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from compiler.loops.expressions import Op, walk
-from compiler.loops.graph import Map
+from tcw.compiler.loops.expressions import Op, walk
+from tcw.compiler.loops.graph import Map
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import FLOATS, check_each, corners, grid
 

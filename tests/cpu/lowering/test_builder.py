@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.loops.expressions import Const
-from compiler.loops.graph import Graph, Input, Map
-from compiler.lowering.builder import Builder
+from tcw.compiler.loops.expressions import Const
+from tcw.compiler.loops.graph import Graph, Input, Map
+from tcw.compiler.lowering.builder import Builder
 
 
 class Counted(list[Any]):

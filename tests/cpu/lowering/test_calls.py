@@ -10,9 +10,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.loops.graph import Call, Graph, Operand
-from compiler.lowering.driver import lower
-from compiler.lowering.registry import Unsupported
+from tcw.compiler.loops.graph import Call, Graph, Operand
+from tcw.compiler.lowering.driver import lower
+from tcw.compiler.lowering.registry import Unsupported
 from tests.cpu.lowering.harness import lowered
 
 X = torch.randn(3, 4, 5)
@@ -202,9 +202,9 @@ def test_sizes_as_arguments_and_as_numbers() -> None:
     def backend(module: Any, inputs: Any) -> Any:
         from torch._dynamo.backends.common import aot_autograd
 
-        from compiler.engine.decompositions import decompositions
-        from compiler.loops.interpreter import run_graph
-        from compiler.loops.verifier import verify_graph
+        from tcw.compiler.engine.decompositions import decompositions
+        from tcw.compiler.loops.interpreter import run_graph
+        from tcw.compiler.loops.verifier import verify_graph
 
         def compiler(module: Any, inputs: Any) -> Any:
             graph = lower(module, "graph")
@@ -249,9 +249,9 @@ def test_short_integers_are_sorted_by_aten(
 def test_no_lowering_is_beyond_reach() -> None:
     """Each is of an operation that a graph may hold after the engine's decompositions: torch's do
     not decline, ours may."""
-    from compiler.engine import decompositions as table
-    from compiler.lowering.families import load_families
-    from compiler.lowering.registry import LOWERINGS
+    from tcw.compiler.engine import decompositions as table
+    from tcw.compiler.lowering.families import load_families
+    from tcw.compiler.lowering.registry import LOWERINGS
 
     load_families()
     always = {

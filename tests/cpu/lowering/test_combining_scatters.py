@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from compiler.loops.graph import Store
+from tcw.compiler.loops.graph import Store
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import FLOATS, INTEGERS, Dtype, corners, grid
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.loops.graph import Store
+from tcw.compiler.loops.graph import Store
 from tests.cpu.lowering.harness import Lowered, lowered
 
 X = torch.randn(3, 4)

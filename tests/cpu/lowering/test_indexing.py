@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.loops.graph import Map
+from tcw.compiler.loops.graph import Map
 from tests.cpu.lowering.harness import lowered
 
 X = torch.arange(60.0).reshape(3, 4, 5) / 7

@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.loops.graph import Buffer, Store
+from tcw.compiler.loops.graph import Buffer, Store
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import DTYPES, Dtype, grid
 

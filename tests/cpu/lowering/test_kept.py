@@ -10,11 +10,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.control.decisions import Gate, Ruling
-from compiler.engine.backend import backend
-from compiler.engine.recording import listening
-from compiler.lowering import vector_library
-from compiler.lowering.registry import ESTIMATES
+from tcw.compiler.control.decisions import Gate, Ruling
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.lowering import vector_library
+from tcw.compiler.lowering.registry import ESTIMATES
 
 GRAPH = "tcw/0/0/inference/lowering"
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from compiler.loops.expressions import Op
-from compiler.loops.graph import Store
-from compiler.loops.nest import Nest, expressions
+from tcw.compiler.loops.expressions import Op
+from tcw.compiler.loops.graph import Store
+from tcw.compiler.loops.nest import Nest, expressions
 from tests.cpu.codegen.nests import programs
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import FLOATS, Dtype, grid

@@ -8,9 +8,9 @@ import torch
 from torch._dynamo.source import ConstantSource
 from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
-from compiler.loops.graph import Graph
-from compiler.loops.sizes import at_least, evaluate, symbol_values
-from compiler.lowering.sizes import Sizes
+from tcw.compiler.loops.graph import Graph
+from tcw.compiler.loops.sizes import at_least, evaluate, symbol_values
+from tcw.compiler.lowering.sizes import Sizes
 
 
 def rows() -> Any:

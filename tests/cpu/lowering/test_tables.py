@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from compiler.loops.expressions import Gather, Load, walk
-from compiler.loops.graph import Map
+from tcw.compiler.loops.expressions import Gather, Load, walk
+from tcw.compiler.loops.graph import Map
 from tests.cpu.lowering.harness import Lowered, lowered
 from tests.cpu.lowering.samples import FLOATS, Dtype, grid
 from tests.long import mostly_long

@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.engine.backend import backend
-from compiler.loops.graph import Store
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.loops.graph import Store
 from tests.cpu.lowering.harness import lowered
 
 SIZES = {1: (9,), 2: (6, 8), 3: (4, 6, 8)}

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.loops.printer import program_text
+from tcw.compiler.loops.printer import program_text
 from tests.cpu.codegen.nests import programs
 from tests.cpu.lowering.harness import lowered
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.engine.backend import backend
-from compiler.measure.compiled.engine_graphs import engine_graphs
-from compiler.measure.probes.engine_probe import EngineProbe
-from compiler.runtime.toolchain import NoCompiler, find_compiler
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.measure.compiled.engine_graphs import engine_graphs
+from tcw.compiler.measure.probes.engine_probe import EngineProbe
+from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
 from tests.cpu.measure.planted import planted
 
 pytestmark = pytest.mark.skipif(

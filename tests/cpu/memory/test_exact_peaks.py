@@ -18,7 +18,7 @@ COUNTED = """
 import json
 import torch
 from benchmarks import allocations
-from compiler.engine.backend import backend
+from tcw.compiler.engine.backend import backend
 
 allocations.forget_environment()
 

@@ -10,19 +10,19 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, assume, given, settings
 
-from compiler.codegen.cpp.isa import detect
-from compiler.codegen.cpp.unit import unit
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.loops.graph import Call, Input
-from compiler.loops.interpreter import run_program
-from compiler.loops.interpreter.memory import State
-from compiler.loops.interpreter.programs import run_nest
-from compiler.loops.program import Program
-from compiler.memory.plan import InArena, New, Plan, TakesOver
-from compiler.memory.planner import plan
-from compiler.runtime.assemble import assemble
-from compiler.runtime.compiled import load
-from compiler.runtime.store import FileStore
+from tcw.compiler.codegen.cpp.isa import detect
+from tcw.compiler.codegen.cpp.unit import unit
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.loops.graph import Call, Input
+from tcw.compiler.loops.interpreter import run_program
+from tcw.compiler.loops.interpreter.memory import State
+from tcw.compiler.loops.interpreter.programs import run_nest
+from tcw.compiler.loops.program import Program
+from tcw.compiler.memory.plan import InArena, New, Plan, TakesOver
+from tcw.compiler.memory.planner import plan
+from tcw.compiler.runtime.assemble import assemble
+from tcw.compiler.runtime.compiled import load
+from tcw.compiler.runtime.store import FileStore
 from tests.no_torch.memory.programs import COLUMNS, programs
 
 

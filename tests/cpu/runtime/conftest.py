@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.runtime.store import FileStore
-from compiler.runtime.toolchain import NoCompiler, find_compiler
+from tcw.compiler.runtime.store import FileStore
+from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
 
 collect_ignore_glob = ["test_*"] if isinstance(find_compiler(), NoCompiler) else []
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from compiler.codegen.function import Function
-from compiler.codegen.unit import Unit
-from compiler.loops.graph import Call, Graph, Input, Operand
-from compiler.loops.nest import Nest
-from compiler.loops.program import Memory, Program
-from compiler.loops.sizes import Size, product
-from compiler.memory.plan import New, Placement, Plan, Segment, Step
-from compiler.runtime.artifact import Artifact
-from compiler.runtime.assemble import assemble
+from tcw.compiler.codegen.function import Function
+from tcw.compiler.codegen.unit import Unit
+from tcw.compiler.loops.graph import Call, Graph, Input, Operand
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Memory, Program
+from tcw.compiler.loops.sizes import Size, product
+from tcw.compiler.memory.plan import New, Placement, Plan, Segment, Step
+from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.runtime.assemble import assemble
 
 Strides = tuple[Size, ...]
 

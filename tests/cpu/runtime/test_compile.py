@@ -13,13 +13,13 @@ import torch
 from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
-from compiler.codegen.cpp.isa import detect
-from compiler.engine.aten import run_as_it_is
-from compiler.runtime import cached
-from compiler.runtime.cached import compiled_graph, words
-from compiler.runtime.graph_cache import Hit, Miss
-from compiler.runtime.graph_key import graph_key
-from compiler.runtime.store import FileStore
+from tcw.compiler.codegen.cpp.isa import detect
+from tcw.compiler.engine.aten import run_as_it_is
+from tcw.compiler.runtime import cached
+from tcw.compiler.runtime.cached import compiled_graph, words
+from tcw.compiler.runtime.graph_cache import Hit, Miss
+from tcw.compiler.runtime.graph_key import graph_key
+from tcw.compiler.runtime.store import FileStore
 from tests.cpu.runtime.plans import add_mul
 
 
@@ -193,9 +193,9 @@ def test_what_makes_an_artifact_may_raise(cache: FileStore) -> None:
 WITHOUT_COMPILER = """
 import sys, torch
 from pathlib import Path
-from compiler.runtime.compiled import load
-from compiler.runtime.unavailable import Unavailable
-from compiler.runtime.store import FileStore
+from tcw.compiler.runtime.compiled import load
+from tcw.compiler.runtime.unavailable import Unavailable
+from tcw.compiler.runtime.store import FileStore
 from tests.cpu.runtime.plans import add_mul
 artifact = add_mul().artifact()
 try:

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.codegen.cpp.isa import AVX2, detect
-from compiler.codegen.draws.text import FAMILIES
-from compiler.control.hooks import Missing
-from compiler.loops.interpreter.draws import ATEN, FILLS
-from compiler.runtime import draws as module
-from compiler.runtime.draws import DISTRIBUTIONS, distribution, draws, slopes
-from compiler.runtime.generator import HOOK, address_of
+from tcw.compiler.codegen.cpp.isa import AVX2, detect
+from tcw.compiler.codegen.draws.text import FAMILIES
+from tcw.compiler.control.hooks import Missing
+from tcw.compiler.loops.interpreter.draws import ATEN, FILLS
+from tcw.compiler.runtime import draws as module
+from tcw.compiler.runtime.draws import DISTRIBUTIONS, distribution, draws, slopes
+from tcw.compiler.runtime.generator import HOOK, address_of
 
 COUNTS = (1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 47, 311, 312, 313, 623, 624, 625, 2047, 2048, 2049)
 """Around vectors, sixteens, the engine's 624 words, and the library's chunks."""
@@ -300,7 +300,7 @@ def test_threads_that_draw_at_once_share_the_stream() -> None:
 def test_the_hook_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert HOOK.check().available
     assert address_of(torch.default_generator)
-    from compiler.runtime import generator
+    from tcw.compiler.runtime import generator
 
     monkeypatch.setattr(generator, "FUNCTIONS", ("_ZN2at16CPUGeneratorImpl4lostEv",))
     generator.generator_functions.cache_clear()

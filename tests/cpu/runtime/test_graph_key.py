@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.runtime.graph_key import surroundings
+from tcw.compiler.runtime.graph_key import surroundings
 
 
 def test_the_key_follows_the_instruction_set(monkeypatch: pytest.MonkeyPatch) -> None:

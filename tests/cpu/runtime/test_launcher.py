@@ -17,18 +17,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from compiler.codegen.launcher.launcher import launcher_text
-from compiler.codegen.launcher.segment import SCALAR_TYPES
-from compiler.loops.sizes import multiply, symbol
-from compiler.memory.plan import InArena, Step
-from compiler.runtime import compiled, launcher
-from compiler.runtime.addresses import HOOK, TORCH, WRAP, Addresses, addresses
-from compiler.runtime.build import BuildFailed
-from compiler.runtime.compiled import load
-from compiler.runtime.gpu.driver import NEW
-from compiler.runtime.python_path import python_functions
-from compiler.runtime.store import FileStore
-from compiler.runtime.toolchain import LAUNCHER_LIBRARIES, find_compiler, launcher_flags
+from tcw.compiler.codegen.launcher.launcher import launcher_text
+from tcw.compiler.codegen.launcher.segment import SCALAR_TYPES
+from tcw.compiler.loops.sizes import multiply, symbol
+from tcw.compiler.memory.plan import InArena, Step
+from tcw.compiler.runtime import compiled, launcher
+from tcw.compiler.runtime.addresses import HOOK, TORCH, WRAP, Addresses, addresses
+from tcw.compiler.runtime.build import BuildFailed
+from tcw.compiler.runtime.compiled import load
+from tcw.compiler.runtime.gpu.driver import NEW
+from tcw.compiler.runtime.python_path import python_functions
+from tcw.compiler.runtime.store import FileStore
+from tcw.compiler.runtime.toolchain import LAUNCHER_LIBRARIES, find_compiler, launcher_flags
 from tests.cpu.codegen.units import compiler_command
 from tests.cpu.runtime.plans import Kernel, Planned, add_mul, memory, operand, segment, tensor
 
@@ -415,7 +415,7 @@ class TestPool:
 
 
 def test_a_unit_is_loaded_once(store: FileStore) -> None:
-    from compiler.runtime.load import load_unit
+    from tcw.compiler.runtime.load import load_unit
 
     first = load(add_mul().artifact(), store)
     path = store.path("objects", f"{first.artifact.library}.so")

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.loops.graph import Call, Input, Operand, Result
-from compiler.loops.sizes import symbol
-from compiler.memory.plan import Step, TakesOver
-from compiler.runtime.compiled import Compiled, load
-from compiler.runtime.operations import PLAIN, UnknownOperation, operation
-from compiler.runtime.store import FileStore
+from tcw.compiler.loops.graph import Call, Input, Operand, Result
+from tcw.compiler.loops.sizes import symbol
+from tcw.compiler.memory.plan import Step, TakesOver
+from tcw.compiler.runtime.compiled import Compiled, load
+from tcw.compiler.runtime.operations import PLAIN, UnknownOperation, operation
+from tcw.compiler.runtime.store import FileStore
 from tests.cpu.runtime.plans import (
     Kernel,
     Planned,

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cpu.command_line import ROOT
+from tcw.workbench import DOOR
 
 SECONDS = 120.0
 """The most that a screen is waited for: a loaded machine is no failure."""
@@ -72,7 +72,7 @@ def terminal(
 ) -> Iterator[Terminal]:
     """`tcw` with these arguments, in `folder`; at its end the screen says `left with CODE`."""
     width, _, height = size.partition("x")
-    command = shlex.join([sys.executable, str(ROOT / "tcw.py"), *arguments])
+    command = shlex.join([sys.executable, DOOR, *arguments])
     setting = [f"{name}={value}" for name, value in environment.items()]
     words = shlex.join(["env", *_UNSET, "TERM=tmux-256color", *setting])
     # a socket's path may have 107 bytes at most

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     Settings,
 )
-from compiler.trace.records.session import Engine
+from tcw.compiler.trace.records.session import Engine
+from tcw.viewers.recording import Recording
+from tcw.workbench.tui.overruled import to_toml
+from tcw.workbench.worker.client import record
 from tests.cpu.command_line import ROOT, tcw
 from tests.cpu.step.terminal import needs_tmux, terminal
 from tests.cpu.worker.driven import person, written
 from tests.decided import asked_in
-from viewers.recording import Recording
-from workbench.tui.overruled import to_toml
-from workbench.worker.client import record
 
 SMALL = (
     ("model = GPT()", "model = GPT(width=16, heads=2, vocabulary=32, context=8)"),

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from compiler.control.commands import AnyCommand, Breakpoint, Go, Mode
-from compiler.trace.reader import read_trace
-from compiler.trace.records import (
+from tcw.compiler.control.commands import AnyCommand, Breakpoint, Go, Mode
+from tcw.compiler.trace.reader import read_trace
+from tcw.compiler.trace.records import (
     AnyRecord,
     End,
     Failure,
@@ -23,10 +23,10 @@ from compiler.trace.records import (
     Waiting,
     Wrapper,
 )
+from tcw.viewers.recording import Recording
+from tcw.workbench.worker.client import Driver
 from tests.cpu.worker.recorded import MARK, left_behind
 from tests.decided import pairs_in
-from viewers.recording import Recording
-from workbench.worker.client import Driver
 
 R = TypeVar("R", bound=Record)
 SECONDS = 240.0

@@ -9,10 +9,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from compiler.trace.reader import read_trace
-from compiler.trace.records import AnyRecord, End, Environment, Failure, Settings, Start
-from viewers.recording import Recording
-from workbench.worker.client import record
+from tcw.compiler.trace.reader import read_trace
+from tcw.compiler.trace.records import AnyRecord, End, Environment, Failure, Settings, Start
+from tcw.viewers.recording import Recording
+from tcw.workbench.worker.client import record
 
 R = TypeVar("R")
 MARK = "TCW_TEST_MARK"

@@ -13,7 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import CallEnd, CallStart, Kernel, Output, OutputCapped, Text, Warned
+from tcw.compiler.trace.records import (
+    CallEnd,
+    CallStart,
+    Kernel,
+    Output,
+    OutputCapped,
+    Text,
+    Warned,
+)
 from tests.cpu.worker.recorded import DEFAULTS, Recorded, recorded
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiler.trace.records import Decided, Warned
+from tcw.compiler.trace.records import Decided, Warned
+from tcw.viewers.recording import Recording
 from tests.cpu.worker.recorded import recorded
-from viewers.recording import Recording
 
 MODEL = """
 import torch

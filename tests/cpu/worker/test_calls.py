@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from torch._C._dynamo import eval_frame
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     CallEnd,
     CallStart,
     Engine,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tcw.workbench.check.budget_file import NAME
 from tests.cpu.command_line import tcw, tcw_process
 from tests.cpu.worker.test_diff import MODEL, git
-from workbench.check.budget_file import NAME
 
 CONFIG = """\
 [targets.block]

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from compiler.output_file import OutputRefused
-from compiler.trace.reader import read_trace
-from compiler.trace.records import AnyRecord, End, Failure, Output, Settings, Start, Warned
+from tcw.compiler.output_file import OutputRefused
+from tcw.compiler.trace.reader import read_trace
+from tcw.compiler.trace.records import AnyRecord, End, Failure, Output, Settings, Start, Warned
+from tcw.workbench.worker.client import record
 from tests.cpu.worker.recorded import MARK, left_behind, recorded
-from workbench.worker.client import record
 
 cold = pytest.mark.cold_start
 """What the front end does with a process that is its own child."""
@@ -92,8 +92,8 @@ def test_control_c(hanging: Settings, mark: str, tmp_path: Path) -> None:
         # a shell has it ignored by what it runs in the background
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from pathlib import Path\n"
-        "from compiler.trace.records import Output, Settings\n"
-        "from workbench.worker.client import record\n"
+        "from tcw.compiler.trace.records import Output, Settings\n"
+        "from tcw.workbench.worker.client import record\n"
         "see = lambda one: print('seen', flush=True) if isinstance(one, Output) else None\n"
         f"end = record(Settings(file={hanging.file!r}, until='load'),"
         f" trace=Path({str(tmp_path / 'run.tcw')!r}), on_record=see)\n"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences import difference
+from tcw.viewers.summary.differences.effects import Effect
 from tests.cpu.worker.recorded import recorded
-from viewers.recording import Recording
-from viewers.summary.differences import difference
-from viewers.summary.differences.effects import Effect
 
 pytestmark = pytest.mark.long
 

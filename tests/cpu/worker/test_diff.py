@@ -13,10 +13,10 @@ import jsonschema
 import pytest
 import torch
 
+from tcw.workbench.cli.in_turn import FEWEST
+from tcw.workbench.worker.guardian import CACHES_PREFIX
 from tests.cpu.command_line import tcw
 from tests.no_torch import schemas
-from workbench.cli.in_turn import FEWEST
-from workbench.worker.guardian import CACHES_PREFIX
 
 MODEL = """\
 import torch

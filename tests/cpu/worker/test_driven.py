@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from compiler.control.commands import Answer, Breakpoint, Go, Rerun, SetBreakpoints
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Answer, Breakpoint, Go, Rerun, SetBreakpoints
+from tcw.compiler.trace.records import (
     AnyRecord,
     CallEnd,
     Decided,
@@ -35,13 +35,13 @@ from compiler.trace.records import (
     Step,
     Waiting,
 )
-from compiler.trace.records.session import Engine
+from tcw.compiler.trace.records.session import Engine
+from tcw.viewers.recording import Recording
+from tcw.workbench.worker.client import Driver, record
 from tests.cpu.worker.driven import MODEL, Person, person, runs, vetoed, written
 from tests.cpu.worker.test_kill import parent_of
 from tests.decided import asked_in, pairs_in
 from tests.long import mostly_long
-from viewers.recording import Recording
-from workbench.worker.client import Driver, record
 
 ROUNDS = """
 import torch

@@ -6,11 +6,11 @@ from pathlib import Path
 
 from msgspec import structs
 
-from compiler.control.commands import Rerun
-from compiler.trace.records import Account, CallProfile, Region, Run, Settings, Warned, WhatIf
+from tcw.compiler.control.commands import Rerun
+from tcw.compiler.trace.records import Account, CallProfile, Region, Run, Settings, Warned, WhatIf
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile import profile_of
 from tests.cpu.worker.driven import person
-from viewers.recording import Recording
-from viewers.summary.profile import profile_of
 
 MODEL = """
 import torch

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from compiler.control.decisions import split_id
-from compiler.trace import refs
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import Decided, Graph, Settings
-from compiler.trace.records.session import Engine
+from tcw.compiler.control.decisions import split_id
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import Decided, Graph, Settings
+from tcw.compiler.trace.records.session import Engine
+from tcw.viewers.navigator import Navigator
+from tcw.viewers.panes.source import file_of
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.recording import Recording
 from tests.cpu.worker.driven import Person, person
-from viewers.navigator import Navigator
-from viewers.panes.source import file_of
-from viewers.panes.view import Derived, View
-from viewers.recording import Recording
 
 LAYERS = """
 import torch

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     Decided,
     EnginePart,
     EngineSpeed,
@@ -17,8 +17,8 @@ from compiler.trace.records import (
     Speed,
     Warned,
 )
+from tcw.viewers.summary.engines import compare
 from tests.cpu.worker.recorded import recorded
-from viewers.summary.engines import compare
 
 MODEL = """
 import torch

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch._guards import CompileContext
 
-from workbench.worker.forget import beside_what_is_compiled
+from tcw.workbench.worker.forget import beside_what_is_compiled
 
 
 def test_a_compile_beside_another_has_the_ids_of_a_first_one() -> None:

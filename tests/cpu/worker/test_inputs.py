@@ -9,10 +9,16 @@ import pytest
 import torch
 import torch._dynamo
 
-from compiler.control.user_error import UserError
-from compiler.measure.calls.inputs import InputSet
-from workbench.worker.inputs import generated, input_sets, mark_dynamic, named_arguments, parameters
-from workbench.worker.specification import parse_inputs
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.workbench.worker.inputs import (
+    generated,
+    input_sets,
+    mark_dynamic,
+    named_arguments,
+    parameters,
+)
+from tcw.workbench.worker.specification import parse_inputs
 
 X = torch.ones(2, 3)
 

@@ -23,12 +23,13 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.reader import Trace, read_trace
-from compiler.trace.records import AnyRecord, End, Failure, Run, Settings, Start
+from tcw.compiler.trace.reader import Trace, read_trace
+from tcw.compiler.trace.records import AnyRecord, End, Failure, Run, Settings, Start
+from tcw.workbench import DOOR
+from tcw.workbench.worker import child
+from tcw.workbench.worker.client import record
+from tcw.workbench.worker.guardian import CACHES_PREFIX, remove_caches, sweep
 from tests.cpu.worker.recorded import MARK, left_behind, parent_of
-from workbench.worker import child
-from workbench.worker.client import record
-from workbench.worker.guardian import CACHES_PREFIX, remove_caches, sweep
 
 pytestmark = pytest.mark.cold_start
 """Some of the moments are in the imports of a new process."""
@@ -48,8 +49,8 @@ example_inputs = [(torch.ones(2 + n % 3),) for n in range(3000)]
 FRONT_END = """
 import sys
 from pathlib import Path
-from compiler.trace.records import Settings
-from workbench.worker.client import record
+from tcw.compiler.trace.records import Settings
+from tcw.workbench.worker.client import record
 record(
     Settings(file=sys.argv[1], until="capture"), trace=Path(sys.argv[2]), on_record=lambda _: None
 )
@@ -57,9 +58,9 @@ record(
 DRIVEN = """
 import sys, threading
 from pathlib import Path
-from compiler.control.commands import Go
-from compiler.trace.records import Settings, Waiting
-from workbench.worker.client import Driver
+from tcw.compiler.control.commands import Go
+from tcw.compiler.trace.records import Settings, Waiting
+from tcw.workbench.worker.client import Driver
 def see(one):
     if isinstance(one, Waiting):
         threading.Thread(target=lambda: driver.send(Go(mode="continue"))).start()
@@ -131,7 +132,7 @@ def kill_front_end_at(
     temporary.mkdir(exist_ok=True)
     command = [sys.executable, "-c", program, str(file), str(trace)]
     if not program:
-        command = [sys.executable, str(ROOT / "tcw.py"), "explain", str(file)]
+        command = [sys.executable, DOOR, "explain", str(file)]
         command += ["--until", "capture", "--trace", str(trace), "--quiet"]
     process = subprocess.Popen(
         command,
@@ -256,7 +257,7 @@ def test_the_workbench_ended_as_by_ctrl_c(file: Path, number: int) -> None:
     ours, theirs = pty.openpty()
     before = termios.tcgetattr(theirs)
     process = subprocess.Popen(
-        [sys.executable, str(ROOT / "tcw.py"), "step", str(file), "--trace", str(trace)],
+        [sys.executable, DOOR, "step", str(file), "--trace", str(trace)],
         env={**os.environ, MARK: mark, "TERM": "xterm", "TMPDIR": str(temporary)},
         stdin=theirs, stdout=theirs, stderr=theirs,
     )  # fmt: skip
@@ -286,7 +287,7 @@ def test_the_workbench_ends_with_its_terminal_where_a_hangup_is_ignored(file: Pa
     trace = file.with_suffix(".tcw")
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, str(ROOT / "tcw.py"), "step", str(file), "--trace", str(trace)],
+        [sys.executable, DOOR, "step", str(file), "--trace", str(trace)],
         env={**os.environ, MARK: mark, "TERM": "xterm"},
         stdin=theirs, stdout=theirs, stderr=theirs,
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
@@ -320,7 +321,7 @@ def drained(descriptor: int) -> None:
 def test_nohup_stays_in_force() -> None:
     program = (
         "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
-        "from workbench.cli import end_like_ctrl_c; end_like_ctrl_c()\n"
+        "from tcw.workbench.cli import end_like_ctrl_c; end_like_ctrl_c()\n"
         "assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN\n"
         "assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL\n"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiler.trace.records import Recompile
+from tcw.compiler.trace.records import Recompile
 from tests.cpu.worker.recorded import recorded
 
 MODEL = """

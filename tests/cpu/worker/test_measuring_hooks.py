@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch._dynamo import convert_frame
 
-from compiler.control.hooks import Hook
-from compiler.control.recorder import Recorder
-from compiler.measure.compiled.alone import captured
-from compiler.measure.compiled.inductor_graphs import HOOK as MODULES
-from compiler.measure.compiled.inductor_graphs import inductor_graphs
-from compiler.measure.what_if import compare as what_if
-from compiler.trace.records import HookStatus, Settings, WhatIf
-from compiler.trace.writer import TraceWriter
-from workbench.worker import measuring_hooks
-from workbench.worker.forget import HOOK as FORGETTING
-from workbench.worker.forget import beside_what_is_compiled, caches_folder, forget_compiled
+from tcw.compiler.control.hooks import Hook
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.measure.compiled.alone import captured
+from tcw.compiler.measure.compiled.inductor_graphs import HOOK as MODULES
+from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
+from tcw.compiler.measure.what_if import compare as what_if
+from tcw.compiler.trace.records import HookStatus, Settings, WhatIf
+from tcw.compiler.trace.writer import TraceWriter
+from tcw.workbench.worker import measuring_hooks
+from tcw.workbench.worker.forget import HOOK as FORGETTING
+from tcw.workbench.worker.forget import beside_what_is_compiled, caches_folder, forget_compiled
 
 
 def test_this_torch_has_what_measurements_need() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiler.trace.records import Settings
-from workbench.cli.modes import Way, modes
+from tcw.compiler.trace.records import Settings
+from tcw.workbench.cli.modes import Way, modes
 
 MODEL = """
 import torch

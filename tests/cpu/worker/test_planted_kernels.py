@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.measure.precision.reproduce import tried
-from compiler.runtime.toolchain import NoCompiler, find_compiler
-from compiler.trace.reader import read_trace
-from compiler.trace.records import Kernel, KernelPrecision
+from tcw.compiler.measure.precision.reproduce import tried
+from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
+from tcw.compiler.trace.reader import read_trace
+from tcw.compiler.trace.records import Kernel, KernelPrecision
 from tests.cpu.command_line import tcw
 from tests.cpu.measure.planted import Planted, planted
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import Ceilings, Failure, Graph, Kernel, Speed, Warned
-from compiler.trace.records.profile import (
+from tcw.compiler.trace.records import Ceilings, Failure, Graph, Kernel, Speed, Warned
+from tcw.compiler.trace.records.profile import (
     Account,
     CallProfile,
     CallTimeline,

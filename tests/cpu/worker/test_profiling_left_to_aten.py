@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.records import Graph, Kernel, KernelPrecision, Warned
-from compiler.trace.records.profile import CompiledStep, EagerOperation, Region
+from tcw.compiler.trace.records import Graph, Kernel, KernelPrecision, Warned
+from tcw.compiler.trace.records.profile import CompiledStep, EagerOperation, Region
 from tests.cpu.worker.recorded import Recorded, recorded
 
 pytestmark = pytest.mark.long

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records.profile import CompiledStep, EagerOperation, Region
+from tcw.compiler.trace.records.profile import CompiledStep, EagerOperation, Region
 from tests.cpu.worker.recorded import recorded
 
 MODEL = """

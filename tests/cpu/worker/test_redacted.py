@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.redaction.names import public_words
+from tcw.compiler.trace.redaction.names import public_words
+from tcw.viewers.recording import Recording
 from tests.cpu.command_line import tcw
-from viewers.recording import Recording
 
 MODEL = '''\
 """Brewing marmalade in Zanzibar."""

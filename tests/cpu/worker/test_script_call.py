@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     CallEnd,
     CallStart,
     Failure,
@@ -14,8 +14,8 @@ from compiler.trace.records import (
     Source,
     Warned,
 )
+from tcw.viewers.recording import Recording
 from tests.cpu.worker.recorded import recorded
-from viewers.recording import Recording
 
 SCRIPT = """
 import torch

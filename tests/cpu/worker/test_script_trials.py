@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiler.trace.records import Settings
+from tcw.compiler.trace.records import Settings
+from tcw.workbench.cli.trials import trials
 from tests.cpu.worker.test_trials import Suggested
-from workbench.cli.trials import trials
 
 SCRIPT = """
 import torch

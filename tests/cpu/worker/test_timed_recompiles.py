@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import EagerFallback, Graph, Recompile, Speed
+from tcw.compiler.trace.records import EagerFallback, Graph, Recompile, Speed
+from tcw.viewers.summary import summarise
+from tcw.viewers.summary.profile import profiles_of
 from tests.cpu.worker.recorded import recorded
-from viewers.summary import summarise
-from viewers.summary.profile import profiles_of
 
 HISTORY = """
 import torch

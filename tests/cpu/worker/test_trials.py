@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from compiler.trace.records import Settings
-from workbench.cli.trials import trials
+from tcw.compiler.trace.records import Settings
+from tcw.workbench.cli.trials import trials
 
 MODEL = """
 import torch

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import GraphBreak, Settings, Source, Trial
+from tcw.compiler.trace.records import GraphBreak, Settings, Source, Trial
+from tcw.workbench.cli.trials import trials
 from tests.cpu.worker.recorded import recorded
 from tests.cpu.worker.test_trials import Suggested
-from workbench.cli.trials import trials
 
 MODEL = """
 import math

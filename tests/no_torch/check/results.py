@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from viewers.check.result import TargetResult
-from viewers.summary.budget import FactChange, Tolerance
-from viewers.summary.differences.alignment import MatchedLine
-from viewers.summary.differences.effects import Effect
+from tcw.viewers.check.result import TargetResult
+from tcw.viewers.summary.budget import FactChange, Tolerance
+from tcw.viewers.summary.differences.alignment import MatchedLine
+from tcw.viewers.summary.differences.effects import Effect
 
 ROOT = "/home/me/project"
 CAUSE = "block.py:25 is new: print(x | y)"

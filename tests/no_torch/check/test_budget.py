@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from viewers.summary.budget import (
+from tcw.viewers.summary.budget import (
     BadTolerance,
     FactChange,
     Key,
@@ -13,7 +13,7 @@ from viewers.summary.budget import (
     compare,
     read_tolerance,
 )
-from viewers.summary.facts import Fact, FactUnit, Value
+from tcw.viewers.summary.facts import Fact, FactUnit, Value
 
 
 def only(

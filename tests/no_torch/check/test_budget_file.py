@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tcw.viewers.summary.budget import GROUP_WORDS
+from tcw.viewers.summary.facts import Fact
+from tcw.workbench.check.budget_file import HEAD, Accepted, BadBudget, read, text
 from tests.no_torch.hostile import EVIL
-from viewers.summary.budget import GROUP_WORDS
-from viewers.summary.facts import Fact
-from workbench.check.budget_file import HEAD, Accepted, BadBudget, read, text
 
 TEXTS = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), max_size=20), st.sampled_from(EVIL)

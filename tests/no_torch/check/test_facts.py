@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.records import AnyRecord, CallEnd, Kernel, KernelBinary, Numerics
+from tcw.compiler.trace.records import AnyRecord, CallEnd, Kernel, KernelBinary, Numerics
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.viewers.summary.budget import Key
+from tcw.viewers.summary.facts import Value, facts
 from tests.no_torch.traces import opening
-from viewers.recording import Recording
-from viewers.summary import summarise
-from viewers.summary.budget import Key
-from viewers.summary.facts import Value, facts
 
 
 def found(*records: AnyRecord, fused: tuple[str, ...] = ()) -> dict[Key, Value]:

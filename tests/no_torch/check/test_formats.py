@@ -15,20 +15,20 @@ from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
+from tcw.viewers.check.annotations import annotated
+from tcw.viewers.check.github import MOST, github
+from tcw.viewers.check.junit import junit
+from tcw.viewers.check.markdown import MARKER, markdown
+from tcw.viewers.check.result import TargetResult
+from tcw.viewers.check.sarif import sarif
+from tcw.viewers.check.text import check_lines
+from tcw.viewers.json_check import check_report
+from tcw.viewers.markdown.text import MOST_CHARACTERS
+from tcw.viewers.summary.budget import FactChange
 from tests.conftest import Golden
 from tests.no_torch import schemas
 from tests.no_torch.check.results import CAUSE, ROOT, every_outcome, hostile
 from tests.no_torch.hostile import EVIL
-from viewers.check.annotations import annotated
-from viewers.check.github import MOST, github
-from viewers.check.junit import junit
-from viewers.check.markdown import MARKER, markdown
-from viewers.check.result import TargetResult
-from viewers.check.sarif import sarif
-from viewers.check.text import check_lines
-from viewers.json_check import check_report
-from viewers.markdown.text import MOST_CHARACTERS
-from viewers.summary.budget import FactChange
 
 
 @pytest.mark.parametrize("format", ["text", "markdown", "github", "junit", "sarif"])

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from compiler.trace.records import Settings
+from tcw.compiler.trace.records import Settings
+from tcw.workbench.check.on_ray import NoRay, OnRay
 from tests.block_trace import block_trace
-from workbench.check.on_ray import NoRay, OnRay
 
 SETTINGS = Settings(file="/project/block.py", overrides={"a/fuse/x+y": "apart"})
 

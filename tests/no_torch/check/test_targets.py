@@ -10,13 +10,13 @@ from pathlib import Path
 import click
 import pytest
 
-from viewers.summary.budget import Tolerance
-from viewers.words import NOT_IN_LOG
-from workbench.check import budget_file
-from workbench.check.imports import reached_files
-from workbench.check.runs import changed_since
-from workbench.check.targets import NoProject, find, read
-from workbench.cli.main import main
+from tcw.viewers.summary.budget import Tolerance
+from tcw.viewers.words import NOT_IN_LOG
+from tcw.workbench.check import budget_file
+from tcw.workbench.check.imports import reached_files
+from tcw.workbench.check.runs import changed_since
+from tcw.workbench.check.targets import NoProject, find, read
+from tcw.workbench.cli.main import main
 
 
 @pytest.fixture

@@ -92,9 +92,9 @@ def gone(numbers: set[int]) -> bool:
 START = """
 import sys
 sys.path.insert(0, {root!r})
-from workbench.web import connections, server
+from tcw.workbench.web import connections, server
 {changes}
-from workbench.cli import run
+from tcw.workbench.cli import run
 run(sys.argv[1:])
 """
 

@@ -13,17 +13,17 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from compiler.trace.records import AnyRecord, End, Settings
+from tcw.compiler.trace.records import AnyRecord, End, Settings
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.main import VERBS, first_line, main
 from tests.block_trace import block_trace
 from tests.no_torch import traces
-from workbench.cli import codes
-from workbench.cli.main import VERBS, first_line, main
 
 ROOT = Path(__file__).parents[3]
 
 
 class Client:
-    """Stands in for `workbench.worker.client`: plays records back."""
+    """Stands in for `tcw.workbench.worker.client`: plays records back."""
 
     def __init__(self) -> None:
         self.records: list[AnyRecord] = traces.clean()
@@ -52,13 +52,13 @@ class Client:
 
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> Client:
-    import workbench.worker
+    import tcw.workbench.worker
 
     stub = Client()
-    module = ModuleType("workbench.worker.client")
+    module = ModuleType("tcw.workbench.worker.client")
     module.record = stub.record  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "workbench.worker.client", module)
-    monkeypatch.setattr(workbench.worker, "client", module, raising=False)
+    monkeypatch.setitem(sys.modules, "tcw.workbench.worker.client", module)
+    monkeypatch.setattr(tcw.workbench.worker, "client", module, raising=False)
     return stub
 
 
@@ -75,7 +75,7 @@ def tcw(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
     """The real command, in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return subprocess.run(
-        [sys.executable, str(ROOT / "tcw.py"), *arguments],
+        [sys.executable, str(ROOT / "tcw" / "__main__.py"), *arguments],
         capture_output=True,
         text=True,
         env=environment,
@@ -88,7 +88,7 @@ def tcw(*arguments: str, **more: object) -> subprocess.CompletedProcess[str]:
 def test_help_imports_nothing_heavy() -> None:
     heavy = ("torch", "triton", "textual", "rich", "msgspec", "pygments", "compiler", "viewers")
     code = (
-        "import sys; from workbench.cli.main import main; code = main(['--help']);"
+        "import sys; from tcw.workbench.cli.main import main; code = main(['--help']);"
         f"print([m for m in {heavy!r} if m in sys.modules], file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run(
@@ -110,8 +110,8 @@ def test_help_has_one_word_for_an_override(
 
 def test_explain_never_imports_torch_or_textual(tmp_path: Path) -> None:
     code = (
-        "import sys; from workbench.cli.main import main;"
-        "main(['explain', 'no.py']); import viewers.text.explain, viewers.json_report;"
+        "import sys; from tcw.workbench.cli.main import main;"
+        "main(['explain', 'no.py']); import tcw.viewers.text.explain, tcw.viewers.json_report;"
         "print([m for m in ('torch', 'textual', 'triton') if m in sys.modules])"
     )
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -369,14 +369,14 @@ PIPE = """
 import os, sys
 from types import ModuleType
 from tests.no_torch import traces
-module = ModuleType("workbench.worker.client")
+module = ModuleType("tcw.workbench.worker.client")
 def record(settings, trace, on_record, then, python=""):
     for one in traces.failed(): on_record(one)
     return one
 module.record = record
-import workbench.worker
-workbench.worker.client = sys.modules["workbench.worker.client"] = module
-from workbench.cli import run
+import tcw.workbench.worker
+tcw.workbench.worker.client = sys.modules["tcw.workbench.worker.client"] = module
+from tcw.workbench.cli import run
 run(["explain", "model.py"])
 """
 
@@ -415,7 +415,7 @@ def test_completion(tmp_path: Path) -> None:
             "COMP_CWORD": at,
         }
         done = subprocess.run(
-            [sys.executable, str(ROOT / "tcw.py")],
+            [sys.executable, str(ROOT / "tcw" / "__main__.py")],
             capture_output=True,
             text=True,
             env=environment,

@@ -10,11 +10,11 @@ from pathlib import Path
 import click
 import pytest
 
+from tcw.workbench.cli import codes, config
+from tcw.workbench.cli.config import COMMAND_LINE_ONLY
+from tcw.workbench.cli.main import main
 from tests.no_torch import traces
 from tests.no_torch.cli.test_commands import Client, client, model
-from workbench.cli import codes, config
-from workbench.cli.config import COMMAND_LINE_ONLY
-from workbench.cli.main import main
 
 __all__ = ["client", "model"]
 
@@ -143,7 +143,7 @@ def test_code_and_files_are_for_the_command_line_alone(
 
 @pytest.mark.parametrize("verb", ["explain", "profile", "step", "repro"])
 def test_no_option_that_names_a_file_is_for_projects(verb: str) -> None:
-    command = import_module(f"workbench.cli.{verb}").command
+    command = import_module(f"tcw.workbench.cli.{verb}").command
     files = {
         name.lstrip("-")
         for one in command.params

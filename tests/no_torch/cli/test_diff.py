@@ -10,14 +10,14 @@ import jsonschema
 import msgspec
 import pytest
 
-from compiler.trace.records import AnyRecord
+from tcw.compiler.trace.records import AnyRecord
+from tcw.workbench.cli import codes, page
+from tcw.workbench.cli.main import main
 from tests.block_trace import block_trace
 from tests.conftest import GOLDENS, Golden
 from tests.no_torch import schemas
 from tests.no_torch.hostile import hostile
 from tests.no_torch.two_runs import vetoed_run
-from workbench.cli import codes, page
-from workbench.cli.main import main
 
 
 def written(path: Path, records: list[AnyRecord]) -> str:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import Settings, Timed, Trial
-from viewers.summary.profile.tried import TOGETHER, best_of_groups, chosen
-from workbench.cli import codes
-from workbench.cli.edits import source_diff
-from workbench.cli.outputs import Outputs
-from workbench.cli.patch import write_patch
+from tcw.compiler.trace.records import Settings, Timed, Trial
+from tcw.viewers.summary.profile.tried import TOGETHER, best_of_groups, chosen
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.edits import source_diff
+from tcw.workbench.cli.outputs import Outputs
+from tcw.workbench.cli.patch import write_patch
 
 TEXT = "def model(x):\n    print(x)\n    return x\n"
 EDITED = "def model(x):\n    pass\n    return x\n"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tcw.viewers.markdown import MARKER
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.main import main
 from tests.no_torch.tui.conftest import block_file
-from viewers.markdown import MARKER
-from workbench.cli import codes
-from workbench.cli.main import main
 
 __all__ = ["block_file"]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.control.commands import Rerun, TimeCalls
-from compiler.trace.records import CallTimes, End, Settings, Waiting, WhatIf
-from viewers.recording import Recording
-from viewers.summary.differences import difference
-from viewers.summary.differences.words import call_words
-from workbench.cli.in_turn import ROUNDS, TURNS, in_turn
-from workbench.cli.trials import OnRecord, Start
-from workbench.worker.client import Driver
+from tcw.compiler.control.commands import Rerun, TimeCalls
+from tcw.compiler.trace.records import CallTimes, End, Settings, Waiting, WhatIf
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences import difference
+from tcw.viewers.summary.differences.words import call_words
+from tcw.workbench.cli.in_turn import ROUNDS, TURNS, in_turn
+from tcw.workbench.cli.trials import OnRecord, Start
+from tcw.workbench.worker.client import Driver
 
 SIDES = ((Settings(file="/a.py"), ""), (Settings(file="/b.py"), "/python"))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     End,
     Failure,
@@ -19,7 +19,7 @@ from compiler.trace.records import (
     Speed,
     Warned,
 )
-from workbench.cli.modes import WAYS, OnRecord, modes, pays_after
+from tcw.workbench.cli.modes import WAYS, OnRecord, modes, pays_after
 
 OK = End(status="ok", seconds=1.0)
 

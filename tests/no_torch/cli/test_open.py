@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.main import main
+from tcw.workbench.tui import app
+from tcw.workbench.tui.again import Word
 from tests.no_torch.cli.test_commands import ROOT
 from tests.no_torch.tui.conftest import block_file
-from workbench.cli import codes
-from workbench.cli.main import main
-from workbench.tui import app
-from workbench.tui.again import Word
 
 __all__ = ["block_file"]
 
@@ -79,7 +79,7 @@ def test_nothing_is_imported_from_the_folder_of_a_trace(block_file: Path, tmp_pa
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     environment |= {"TEXTUAL_DRIVER": "textual.drivers.web_driver:WebDriver", "TERM": "xterm"}
     with subprocess.Popen(
-        [sys.executable, str(ROOT / "tcw.py"), "open", trace.name],
+        [sys.executable, str(ROOT / "tcw" / "__main__.py"), "open", trace.name],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

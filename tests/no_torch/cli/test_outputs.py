@@ -11,13 +11,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compiler import output_file
+from tcw.compiler import output_file
+from tcw.viewers.json_text import json_text
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.main import main
+from tcw.workbench.worker.trace_file import TraceFile
 from tests.no_torch import profiles
 from tests.no_torch.cli.test_commands import Client, client, model  # noqa: F401
-from viewers.json_text import json_text
-from workbench.cli import codes
-from workbench.cli.main import main
-from workbench.worker.trace_file import TraceFile
 
 OPTIONS = {
     "--trace": ["explain", "model.py"],

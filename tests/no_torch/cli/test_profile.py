@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.main import main
 from tests.no_torch import profiles, traces
 from tests.no_torch.cli.test_commands import Client, client, model  # noqa: F401
-from workbench.cli import codes
-from workbench.cli.main import main
 
 
 @pytest.fixture

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import AnyRecord, End, ModeRow, Record, Settings, Trial
+from tcw.compiler.trace.records import AnyRecord, End, ModeRow, Record, Settings, Trial
+from tcw.viewers.recording import Recording
+from tcw.workbench.cli import codes, modes, trials
+from tcw.workbench.cli import profile as verb
+from tcw.workbench.cli.main import main
 from tests.no_torch import profiles
-from viewers.recording import Recording
-from workbench.cli import codes, modes, trials
-from workbench.cli import profile as verb
-from workbench.cli.main import main
 
 Then = Callable[[End, Callable[[AnyRecord], None]], Iterable[Record]]
 

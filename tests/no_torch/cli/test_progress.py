@@ -9,9 +9,9 @@ import time
 
 import pytest
 
-from compiler.trace.records import Progress, StageStart
-from workbench.cli import progress
-from workbench.cli.progress import ProgressLine
+from tcw.compiler.trace.records import Progress, StageStart
+from tcw.workbench.cli import progress
+from tcw.workbench.cli.progress import ProgressLine
 
 DOING = Progress(stage="build", activity="building \x1b[31m12 kernels")
 

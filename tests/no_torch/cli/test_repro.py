@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     End,
     EnginePart,
     Kernel,
@@ -17,13 +17,13 @@ from compiler.trace.records import (
     Settings,
     Start,
 )
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.trace.writer import TraceWriter
+from tcw.viewers.recording import Recording
+from tcw.viewers.text.lines import to_text
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.main import main
+from tcw.workbench.cli.repro import written
 from tests.no_torch.cli.test_commands import Client, client
-from viewers.recording import Recording
-from viewers.text.lines import to_text
-from workbench.cli import codes
-from workbench.cli.main import main
-from workbench.cli.repro import written
 
 __all__ = ["client"]
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from workbench.cli.diff import command as diff
-from workbench.cli.diff import operands_of
-from workbench.cli.revisions import NoRevision, at_revision, changed_files, find, text_at
+from tcw.workbench.cli.diff import command as diff
+from tcw.workbench.cli.diff import operands_of
+from tcw.workbench.cli.revisions import NoRevision, at_revision, changed_files, find, text_at
 
 Git = Callable[..., str]
 

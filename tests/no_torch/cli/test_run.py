@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-TCW = [sys.executable, str(ROOT / "tcw.py"), "run"]
+TCW = [sys.executable, str(ROOT / "tcw" / "__main__.py"), "run"]
 
 
 @pytest.fixture(autouse=True)
@@ -87,7 +87,7 @@ def test_the_environment_is_that_of_the_program_but_for_ours(tmp_path: Path) -> 
         assert THEIRS == 1
         assert "own" in sys.modules["sitecustomize"].__file__
         assert not [one for one in sys.path if "start_up" in one], sys.path
-        assert not {"tcw", "compiler", "torch", "msgspec"} & set(sys.modules)
+        assert not {"tcw.compiler", "tcw.workbench", "torch", "msgspec"} & set(sys.modules)
         print(sorted(name for name in os.environ if name not in os.environ["BEFORE"].split()))
         if len(sys.argv) == 1:
             subprocess.run([sys.executable, __file__, "child"], check=True)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tcw.workbench.cli import codes, serve
+from tcw.workbench.cli.main import main
 from tests.no_torch.tui.conftest import block_file
-from workbench.cli import codes, serve
-from workbench.cli.main import main
 
 pytest.importorskip("textual_serve")
 
@@ -19,7 +19,7 @@ __all__ = ["block_file"]
 @pytest.fixture
 def words(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """The commands of the servers that were started; none listens for long."""
-    import workbench.web.server
+    import tcw.workbench.web.server
 
     given: list[list[str]] = []
 
@@ -30,7 +30,7 @@ def words(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         def run(self) -> None:
             pass
 
-    monkeypatch.setattr(workbench.web.server, "Pages", Pages)
+    monkeypatch.setattr(tcw.workbench.web.server, "Pages", Pages)
     return given
 
 

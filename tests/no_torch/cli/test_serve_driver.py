@@ -11,7 +11,7 @@ from textual.drivers.web_driver import WebDriver
 from textual.events import Resize
 from textual.message import Message
 
-from workbench.web.driver import PageDriver
+from tcw.workbench.web.driver import PageDriver
 
 FIRST, LATER = (80, 24), (200, 50)
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
+from tcw.workbench.web.messages import BadMessage, decode
 from tests.long import mostly_long
 from tests.no_torch.cli.served import Served, gone, served, until
 from tests.no_torch.tui.conftest import block_file
-from workbench.web.messages import BadMessage, decode
 
 pytest.importorskip("textual_serve")
 

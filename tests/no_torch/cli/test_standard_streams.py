@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tcw.workbench.cli import codes
 from tests.long import mostly_long
-from workbench.cli import codes
 
 ROOT = Path(__file__).parents[3]
 
@@ -25,8 +25,8 @@ from pathlib import Path
 from types import ModuleType
 sys.path.insert(0, {root!r})
 from tests.no_torch import profiles, traces
-from workbench.worker.trace_file import TraceFile
-module = ModuleType("workbench.worker.client")
+from tcw.workbench.worker.trace_file import TraceFile
+module = ModuleType("tcw.workbench.worker.client")
 def record(settings, trace, on_record, then=None, python=""):
     file = TraceFile(trace, on_record)
     made = profiles.masked_attention() if settings.profile else traces.clean()
@@ -35,14 +35,14 @@ def record(settings, trace, on_record, then=None, python=""):
     file.close()
     return made[-1]
 module.record = record
-import workbench.worker
-workbench.worker.client = sys.modules["workbench.worker.client"] = module
-import workbench.cli.doctor
-from workbench.worker.findings import Findings
-workbench.cli.doctor.ask_worker = lambda: Findings(python="3", torch_fault="none here")
-checks = workbench.cli.doctor.checks
-workbench.cli.doctor.checks = lambda *found: checks(*found)[:1]  # free space changes
-from workbench.cli import run
+import tcw.workbench.worker
+tcw.workbench.worker.client = sys.modules["tcw.workbench.worker.client"] = module
+import tcw.workbench.cli.doctor
+from tcw.workbench.worker.findings import Findings
+tcw.workbench.cli.doctor.ask_worker = lambda: Findings(python="3", torch_fault="none here")
+checks = tcw.workbench.cli.doctor.checks
+tcw.workbench.cli.doctor.checks = lambda *found: checks(*found)[:1]  # free space changes
+from tcw.workbench.cli import run
 run()
 """
 

@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from compiler.control.commands import Breakpoint
-from compiler.trace.records import Settings
-from viewers.teaching.predict import QUESTIONS
-from workbench.cli import codes
-from workbench.cli.main import main
+from tcw.compiler.control.commands import Breakpoint
+from tcw.compiler.trace.records import Settings
+from tcw.viewers.teaching.predict import QUESTIONS
+from tcw.workbench.cli import codes
+from tcw.workbench.cli.main import main
 
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, ...]]:
     """What `run_live` was given."""
-    import workbench.tui
+    import tcw.workbench.tui
 
     given: list[tuple[Any, ...]] = []
 
@@ -28,10 +28,10 @@ def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[tuple[Any, 
         given.append(arguments)
         return 0
 
-    module = ModuleType("workbench.tui.app")
+    module = ModuleType("tcw.workbench.tui.app")
     module.run_live = run_live  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "workbench.tui.app", module)
-    monkeypatch.setattr(workbench.tui, "app", module, raising=False)
+    monkeypatch.setitem(sys.modules, "tcw.workbench.tui.app", module)
+    monkeypatch.setattr(tcw.workbench.tui, "app", module, raising=False)
     monkeypatch.setenv("TEXTUAL_DRIVER", "stub")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "model.py").write_text("model = 1\n")

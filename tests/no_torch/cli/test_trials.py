@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from compiler.control.commands import Measure, Rerun
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Measure, Rerun
+from tcw.compiler.trace.records import (
     CallEnd,
     Decided,
     End,
@@ -22,8 +22,8 @@ from compiler.trace.records import (
     Waiting,
     WhatIf,
 )
-from workbench.cli import trials as module
-from workbench.cli.trials import TOGETHER, OnRecord, asks_for, changed_by, trials
+from tcw.workbench.cli import trials as module
+from tcw.workbench.cli.trials import TOGETHER, OnRecord, asks_for, changed_by, trials
 
 BASE = Settings(file="model.py", grad="train", profile=True)
 

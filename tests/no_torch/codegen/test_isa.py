@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.codegen.cpp import isa
-from compiler.processor import feature_flags
+from tcw.compiler.codegen.cpp import isa
+from tcw.compiler.processor import feature_flags
 
 AVX2_FLAGS = frozenset(["avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe", "sse2"])
 AVX512_FLAGS = AVX2_FLAGS | frozenset(["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"])

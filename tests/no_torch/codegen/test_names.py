@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.codegen.cpp.nests.reserved import RESERVED
-from compiler.codegen.nests.names import Names, anonymous
+from tcw.compiler.codegen.cpp.nests.reserved import RESERVED
+from tcw.compiler.codegen.nests.names import Names, anonymous
 
 
 def test_a_family_does_not_meet_other_names() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.gpu.architectures import ARCHITECTURES
 
 
 @pytest.mark.parametrize(

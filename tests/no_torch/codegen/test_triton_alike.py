@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compiler.codegen.triton import alike
-from compiler.codegen.triton.alike import shared
-from compiler.codegen.triton.kernel import TritonKernel
-from compiler.codegen.triton.tiles import Tile
+from tcw.compiler.codegen.triton import alike
+from tcw.compiler.codegen.triton.alike import shared
+from tcw.compiler.codegen.triton.kernel import TritonKernel
+from tcw.compiler.codegen.triton.tiles import Tile
 
 TILE = Tile((0,), (1,), 64, 32, 4, looped=True)
 SUMS = """\

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from compiler.codegen.triton.limits import Limits
-from compiler.codegen.triton.parts import Part
-from compiler.codegen.triton.split import Split
-from compiler.codegen.triton.tiles import choose
-from compiler.gpu.architectures import ARCHITECTURES
-from compiler.loops.expressions import Address, Local, Op, Read
-from compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
-from compiler.loops.sizes import Size, multiply, symbol
+from tcw.compiler.codegen.triton.limits import Limits
+from tcw.compiler.codegen.triton.parts import Part
+from tcw.compiler.codegen.triton.split import Split
+from tcw.compiler.codegen.triton.tiles import choose
+from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.loops.expressions import Address, Local, Op, Read
+from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
+from tcw.compiler.loops.sizes import Size, multiply, symbol
 
 F32 = "float32"
 LIMITS = Limits(ARCHITECTURES["sm_90"], {"s0": 4096})

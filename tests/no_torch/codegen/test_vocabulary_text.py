@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.codegen.cpp.isa import AVX2, AVX512, ISAS, PORTABLE
-from compiler.codegen.cpp.vocabulary import NAMES, Vocabulary
-from compiler.codegen.cpp.vocabulary.lanes import is_call
-from compiler.codegen.cpp.vocabulary.types import literal
-from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
-from compiler.loops.operators import OPERATORS
-from compiler.loops.verifier.expressions import WHOLE
+from tcw.compiler.codegen.cpp.isa import AVX2, AVX512, ISAS, PORTABLE
+from tcw.compiler.codegen.cpp.vocabulary import NAMES, Vocabulary
+from tcw.compiler.codegen.cpp.vocabulary.lanes import is_call
+from tcw.compiler.codegen.cpp.vocabulary.types import literal
+from tcw.compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
+from tcw.compiler.loops.operators import OPERATORS
+from tcw.compiler.loops.verifier.expressions import WHOLE
 
 F32 = "float32"
 
@@ -183,6 +183,6 @@ def test_a_call_needs_no_parenthesis(text: str, answer: bool) -> None:
 
 
 def test_nothing_of_codegen_imports_torch() -> None:
-    code = "import compiler.codegen.cpp.vocabulary, sys; print('torch' in sys.modules)"
+    code = "import tcw.compiler.codegen.cpp.vocabulary, sys; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

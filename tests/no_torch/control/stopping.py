@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
-from compiler.control.commands import Breakpoint, Mode
-from compiler.control.stops import StopPoint, Stops
-from compiler.decision import Decision
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Breakpoint, Mode
+from tcw.compiler.control.stops import StopPoint, Stops
+from tcw.compiler.decision import Decision
+from tcw.compiler.trace.records import (
     Decided,
     FrameEnd,
     FrameStart,
@@ -20,7 +20,7 @@ from compiler.trace.records import (
     Record,
     Step,
 )
-from compiler.trace.records.graph import GraphKind
+from tcw.compiler.trace.records.graph import GraphKind
 from tests.decided import pair_test
 
 FILE = "/home/me/model.py"

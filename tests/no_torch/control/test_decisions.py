@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.control.decisions import (
+from tcw.compiler.control.decisions import (
     APART,
     ENGINES,
     FUSE,
@@ -20,7 +20,7 @@ from compiler.control.decisions import (
     read_overrides,
     split_id,
 )
-from compiler.decision import Decision, decision_id
+from tcw.compiler.decision import Decision, decision_id
 
 GRAPH = "0/0/forward"
 EXP_SUM = "tcw/0/0/forward/fuse/exp+sum_1"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.control.describe import LIMIT, class_name, describe, message_of
+from tcw.compiler.control.describe import LIMIT, class_name, describe, message_of
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.control.hooks import after_call, before_call, patch, undo_all
+from tcw.compiler.control.hooks import after_call, before_call, patch, undo_all
 
 
 class Owner:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from compiler.control.commands import (
+from tcw.compiler.control.commands import (
     Answer,
     AnyCommand,
     Breakpoint,
@@ -22,11 +22,11 @@ from compiler.control.commands import (
     SetBreakpoints,
     Stop,
 )
-from compiler.control.decisions import Gate
-from compiler.control.live import Live
-from compiler.control.recorder import Recorder
-from compiler.decision import Decision, Detail
-from compiler.trace.records import (
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.live import Live
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.trace.records import (
     AnyRecord,
     Graph,
     Location,
@@ -41,7 +41,7 @@ from compiler.trace.records import (
     Waiting,
     Warned,
 )
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.trace.writer import TraceWriter
 from tests.decided import asked_in
 
 R = TypeVar("R", bound=Record)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.control.recorder import Recorder
-from compiler.control.safely import Safely
-from compiler.trace.reader import TraceDecoder
-from compiler.trace.records import Settings, Warned
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.trace.reader import TraceDecoder
+from tcw.compiler.trace.records import Settings, Warned
+from tcw.compiler.trace.writer import TraceWriter
 
 
 class Said:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from compiler.control.commands import Breakpoint
-from compiler.control.stops import StopPoint, Stops
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Breakpoint
+from tcw.compiler.control.stops import StopPoint, Stops
+from tcw.compiler.trace.records import (
     CacheLookup,
     GraphBreak,
     Kernel,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.control.commands import Breakpoint, Mode
-from compiler.control.stops import StopPoint, Stops, in_words
-from compiler.decision import Decision
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Breakpoint, Mode
+from tcw.compiler.control.stops import StopPoint, Stops, in_words
+from tcw.compiler.decision import Decision
+from tcw.compiler.trace.records import (
     Decided,
     Forbidden,
     StageStart,

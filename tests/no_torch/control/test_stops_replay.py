@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from compiler.control.commands import Breakpoint, Mode
-from compiler.control.stops import StopPoint, Stops
-from compiler.decision import Decision
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Breakpoint, Mode
+from tcw.compiler.control.stops import StopPoint, Stops
+from tcw.compiler.decision import Decision
+from tcw.compiler.trace.records import (
     CallStart,
     Record,
     StageStart,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.control.commands import Mode
-from compiler.control.stops import StopPoint, Stops
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Mode
+from tcw.compiler.control.stops import StopPoint, Stops
+from tcw.compiler.trace.records import (
     CallStart,
     PassChange,
     Progress,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.control.decisions import Gate
-from compiler.fusion.fuse import Fusion, fuse
-from compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Load, Op
-from compiler.loops.graph import Buffer, Call, Graph, Input, Map, Operand, Reduce, Result, Store
-from compiler.loops.layouts import Layout, Shape, View, row_major
-from compiler.loops.nest import Nest
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.fusion.fuse import Fusion, fuse
+from tcw.compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Load, Op
+from tcw.compiler.loops.graph import Buffer, Call, Graph, Input, Map, Operand, Reduce, Result, Store
+from tcw.compiler.loops.layouts import Layout, Shape, View, row_major
+from tcw.compiler.loops.nest import Nest
 
 F = "float32"
 

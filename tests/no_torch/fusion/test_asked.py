@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import pytest
 
-from compiler.control.decisions import FUSE, Gate, Ruling
-from compiler.decision import Decision, Detail
-from compiler.fusion.fuse import fuse
-from compiler.fusion.pairs import Pair
-from compiler.fusion.weights import CPU, GPU, Machine
-from compiler.loops.nest import Nest
-from compiler.loops.printer import nest_text
-from compiler.trace.records import FusionPair
+from tcw.compiler.control.decisions import FUSE, Gate, Ruling
+from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.fusion.pairs import Pair
+from tcw.compiler.fusion.weights import CPU, GPU, Machine
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.printer import nest_text
+from tcw.compiler.trace.records import FusionPair
 from tests.no_torch.fusion.build import (
     Builder,
     load,

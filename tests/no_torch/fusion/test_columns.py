@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.fusion.fuse import fuse
-from compiler.loops.graph import Call
-from compiler.loops.layouts import Layout
-from compiler.loops.nest import Nest
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.loops.graph import Call
+from tcw.compiler.loops.layouts import Layout
+from tcw.compiler.loops.nest import Nest
 from tests.no_torch.fusion.build import Builder, load, op, rows, rule, together
 
 

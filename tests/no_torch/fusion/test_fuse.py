@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.control.decisions import Gate
-from compiler.fusion.fuse import fuse
-from compiler.fusion.weights import CPU, GPU, Machine
-from compiler.loops.expressions import Const, Gather, IndexTerm, Iota, ReadIndexed
-from compiler.loops.graph import Buffer, Call, Graph, Operand
-from compiler.loops.layouts import Layout, row_major, slice_dimension
-from compiler.loops.nest import Nest, Reduction, Write, expressions
-from compiler.loops.sizes import product, symbol
-from compiler.loops.verifier import verify_program
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.fusion.weights import CPU, GPU, Machine
+from tcw.compiler.loops.expressions import Const, Gather, IndexTerm, Iota, ReadIndexed
+from tcw.compiler.loops.graph import Buffer, Call, Graph, Operand
+from tcw.compiler.loops.layouts import Layout, row_major, slice_dimension
+from tcw.compiler.loops.nest import Nest, Reduction, Write, expressions
+from tcw.compiler.loops.sizes import product, symbol
+from tcw.compiler.loops.verifier import verify_program
 from tests.no_torch.fusion.build import (
     Builder,
     F,

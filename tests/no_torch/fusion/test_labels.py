@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.fusion.labels import label
-from compiler.loops.expressions import Const
-from compiler.loops.graph import Map
+from tcw.compiler.fusion.labels import label
+from tcw.compiler.loops.expressions import Const
+from tcw.compiler.loops.graph import Map
 
 
 @pytest.mark.parametrize(

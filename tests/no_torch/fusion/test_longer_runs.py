@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.control.decisions import Gate
-from compiler.fusion.fuse import fuse
-from compiler.fusion.weights import CPU, GPU, Machine
-from compiler.loops.layouts import Layout
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.fusion.weights import CPU, GPU, Machine
+from tcw.compiler.loops.layouts import Layout
 from tests.no_torch.fusion.build import Builder, choices, load, op
 
 ROWS, GROUPS = 4096, 2

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compiler.control.decisions import Gate
-from compiler.fusion.fuse import fuse
-from compiler.loops.expressions import Const, Gather, IndexTerm, Iota
-from compiler.loops.layouts import Layout
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.loops.expressions import Const, Gather, IndexTerm, Iota
+from tcw.compiler.loops.layouts import Layout
 from tests.no_torch.fusion.build import (
     Builder,
     F,

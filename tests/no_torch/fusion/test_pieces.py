@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.control.decisions import Gate
-from compiler.fusion.fuse import fuse
-from compiler.fusion.weights import CPU, GPU, Machine
-from compiler.loops.expressions import Const, Gather, IndexTerm
-from compiler.loops.layouts import Layout
-from compiler.loops.nest import Write
-from compiler.loops.verifier import verify_program
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.fusion.weights import CPU, GPU, Machine
+from tcw.compiler.loops.expressions import Const, Gather, IndexTerm
+from tcw.compiler.loops.layouts import Layout
+from tcw.compiler.loops.nest import Write
+from tcw.compiler.loops.verifier import verify_program
 from tests.no_torch.fusion.build import (
     Builder,
     F,

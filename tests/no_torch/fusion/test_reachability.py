@@ -7,7 +7,7 @@ from itertools import permutations
 
 import pytest
 
-from compiler.fusion.reachability import Reachability
+from tcw.compiler.fusion.reachability import Reachability
 
 
 def depends(before: list[list[int]], group: list[int], first: int, second: int) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.fusion.fuse import fuse
-from compiler.fusion.rules import RULES
-from compiler.fusion.weights import CPU, GPU, Machine
-from compiler.loops.expressions import Const, Gather, IndexTerm, Iota
-from compiler.loops.graph import Scan
-from compiler.loops.layouts import Layout, permute
-from compiler.loops.sizes import symbol
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.fusion.rules import RULES
+from tcw.compiler.fusion.weights import CPU, GPU, Machine
+from tcw.compiler.loops.expressions import Const, Gather, IndexTerm, Iota
+from tcw.compiler.loops.graph import Scan
+from tcw.compiler.loops.layouts import Layout, permute
+from tcw.compiler.loops.sizes import symbol
 from tests.no_torch.fusion.build import Builder, F, columns, load, nests, op, rows, rule, together
 
 

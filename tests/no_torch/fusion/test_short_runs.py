@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.fusion.fuse import Fusion, fuse
-from compiler.fusion.weights import CPU, GPU, Machine
-from compiler.loops.layouts import Layout
-from compiler.loops.nest import Nest
+from tcw.compiler.fusion.fuse import Fusion, fuse
+from tcw.compiler.fusion.weights import CPU, GPU, Machine
+from tcw.compiler.loops.layouts import Layout
+from tcw.compiler.loops.nest import Nest
 from tests.no_torch.fusion.build import Builder, load, op
 
 

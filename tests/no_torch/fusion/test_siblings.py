@@ -6,7 +6,7 @@ from math import prod
 
 import pytest
 
-from compiler.loops.layouts import Layout
+from tcw.compiler.loops.layouts import Layout
 from tests.no_torch.fusion.build import Builder, load, op, together
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.control.decisions import Gate
-from compiler.fusion.fuse import fuse
-from compiler.loops.expressions import Const, Gather, IndexTerm, Iota, ReadIndexed
-from compiler.loops.layouts import Layout
-from compiler.loops.nest import expressions
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.loops.expressions import Const, Gather, IndexTerm, Iota, ReadIndexed
+from tcw.compiler.loops.layouts import Layout
+from tcw.compiler.loops.nest import expressions
 from tests.no_torch.fusion.build import Builder, F, choices, load, only_nest, op
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-from compiler.trace.records import AnyRecord
+from tcw.compiler.trace.records import AnyRecord
 from tests.block_trace import block_trace
 from tests.no_torch import profiles, traces
 from tests.no_torch.asking import stopped

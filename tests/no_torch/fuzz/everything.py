@@ -7,32 +7,32 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import Step, Waiting
-from viewers import json_report
-from viewers.chrome_trace import chrome_trace
-from viewers.drawing.export import ExportError, export
-from viewers.json_diff import diff_report
-from viewers.json_text import json_text
-from viewers.kit.spans import Line
-from viewers.navigator import Navigator
-from viewers.panes import autograd as autograd_pane
-from viewers.panes import chrome, decision_bar, fusion, memory, spine, timeline, waterfall
-from viewers.panes.arrangement import ARRANGEMENTS, PANES
-from viewers.panes.picture import Picture
-from viewers.panes.rows import Content, Row
-from viewers.panes.shown_when import arrangement_for
-from viewers.panes.view import LANGUAGES, Derived, View
-from viewers.playhead import Playhead
-from viewers.recording import Recording
-from viewers.summary.differences import difference
-from viewers.summary.profile.rows import SORTS
-from viewers.text.diff import diff_lines
-from viewers.text.explain import explain
-from viewers.text.lines import to_text
-from viewers.text.profile import profile
-from viewers.text.sections import DETAILS, SECTIONS
-from viewers.timeline import Track
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import Step, Waiting
+from tcw.viewers import json_report
+from tcw.viewers.chrome_trace import chrome_trace
+from tcw.viewers.drawing.export import ExportError, export
+from tcw.viewers.json_diff import diff_report
+from tcw.viewers.json_text import json_text
+from tcw.viewers.kit.spans import Line
+from tcw.viewers.navigator import Navigator
+from tcw.viewers.panes import autograd as autograd_pane
+from tcw.viewers.panes import chrome, decision_bar, fusion, memory, spine, timeline, waterfall
+from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES
+from tcw.viewers.panes.picture import Picture
+from tcw.viewers.panes.rows import Content, Row
+from tcw.viewers.panes.shown_when import arrangement_for
+from tcw.viewers.panes.view import LANGUAGES, Derived, View
+from tcw.viewers.playhead import Playhead
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences import difference
+from tcw.viewers.summary.profile.rows import SORTS
+from tcw.viewers.text.diff import diff_lines
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.text.profile import profile
+from tcw.viewers.text.sections import DETAILS, SECTIONS
+from tcw.viewers.timeline import Track
 
 ROWS = 60
 """Rows of a pane that are made: a screenful; the rest is made as it scrolls into sight."""

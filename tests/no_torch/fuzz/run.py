@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from compiler.trace.reader import TraceError
+from tcw.compiler.trace.reader import TraceError
 from tests.no_torch.fuzz.damage import damaged
 from tests.no_torch.fuzz.everything import open_everything
 

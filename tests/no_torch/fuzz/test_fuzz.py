@@ -10,13 +10,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compiler.trace.records import AnyRecord
+from tcw.compiler.trace.records import AnyRecord
+from tcw.viewers.panes.arrangement import PANES
 from tests.long import mostly_long
 from tests.no_torch.fuzz import run
 from tests.no_torch.fuzz.damage import BASES, Base, damaged, fields
 from tests.no_torch.fuzz.everything import open_everything
 from tests.no_torch.hostile import How, hostile
-from viewers.panes.arrangement import PANES
 
 ROOT = Path(__file__).parents[3]
 

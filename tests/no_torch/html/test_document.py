@@ -12,17 +12,17 @@ from typing import Any, get_args
 
 import pytest
 
-from compiler.trace import refs
-from compiler.trace.records import AnyRecord, Graph, Node
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import AnyRecord, Graph, Node
+from tcw.viewers.html.document import document
+from tcw.viewers.html.pool import ROLES
+from tcw.viewers.html.tour import MOST_ROWS, Tour
+from tcw.viewers.reader import whole
+from tcw.viewers.recording import Recording
 from tests.block_trace import block_trace, large_trace
 from tests.long import mostly_long
 from tests.no_torch import traces
 from tests.no_torch.hostile import How, hostile
-from viewers.html.document import document
-from viewers.html.pool import ROLES
-from viewers.html.tour import MOST_ROWS, Tour
-from viewers.reader import whole
-from viewers.recording import Recording
 
 
 def page(

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 
 import pytest
 
+from tcw.viewers.html.folds import Conditions, Folded, with_folds
+from tcw.viewers.html.seeds import copy_of
+from tcw.viewers.html.tour import CELLS, Tour
+from tcw.viewers.panes.arrangement import ARRANGEMENTS
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.targets import Fold
+from tcw.viewers.reader import whole
+from tcw.viewers.recording import Recording
 from tests.block_trace import block_trace
 from tests.no_torch.profiles import block_profile
-from viewers.html.folds import Conditions, Folded, with_folds
-from viewers.html.seeds import copy_of
-from viewers.html.tour import CELLS, Tour
-from viewers.panes.arrangement import ARRANGEMENTS
-from viewers.panes.rows import Row
-from viewers.panes.targets import Fold
-from viewers.reader import whole
-from viewers.recording import Recording
 
 
 def seen(found: Folded, conditions: Conditions, opened: frozenset[str]) -> list[Row]:

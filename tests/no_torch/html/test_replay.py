@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from compiler.trace.records import AnyRecord, GraphBreak
+from tcw.compiler.trace.records import AnyRecord, GraphBreak
+from tcw.viewers.html import replay
+from tcw.viewers.html.replay import MOST_STOPS
+from tcw.viewers.html.tour import Tour
+from tcw.viewers.reader import whole
+from tcw.viewers.recording import Recording
+from tcw.viewers.teaching.predict import Quiz, Truths
 from tests.block_trace import block_trace
 from tests.long import mostly_long
 from tests.no_torch.asking import stopped
 from tests.no_torch.html.test_document import check, data_of, page, words
 from tests.no_torch.two_runs import two_runs
-from viewers.html import replay
-from viewers.html.replay import MOST_STOPS
-from viewers.html.tour import Tour
-from viewers.reader import whole
-from viewers.recording import Recording
-from viewers.teaching.predict import Quiz, Truths
 
 SCREENS = 260
 """Enough for every view and stop, and some questions; a page of all of them takes seconds."""

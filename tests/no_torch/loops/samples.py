@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.loops.expressions import Address, Const, Expression, Load, Local, Op, Read
-from compiler.loops.graph import Graph, Input, Map, Operand, Reduce
-from compiler.loops.layouts import Layout, Shape, row_major
-from compiler.loops.nest import Axis, Let, Nest, Reduction, Write
-from compiler.loops.program import Memory, Program
-from compiler.loops.sizes import Size, multiply, product
+from tcw.compiler.loops.expressions import Address, Const, Expression, Load, Local, Op, Read
+from tcw.compiler.loops.graph import Graph, Input, Map, Operand, Reduce
+from tcw.compiler.loops.layouts import Layout, Shape, row_major
+from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, Write
+from tcw.compiler.loops.program import Memory, Program
+from tcw.compiler.loops.sizes import Size, multiply, product
 
 ROWS = Layout((3, 5), (1, 0))
 """Index of a (3, 5) domain -> its row."""

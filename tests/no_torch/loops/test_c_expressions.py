@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.loops.sizes import Size, add, c_expression, multiply, symbol
+from tcw.compiler.loops.sizes import Size, add, c_expression, multiply, symbol
 
 S = symbol("s0")
 

@@ -8,7 +8,7 @@ from math import prod
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.loops.layouts import (
+from tcw.compiler.loops.layouts import (
     Layout,
     Shape,
     View,
@@ -22,7 +22,7 @@ from compiler.loops.layouts import (
     slice_dimension,
     strides_over,
 )
-from compiler.loops.sizes import (
+from tcw.compiler.loops.sizes import (
     Size,
     add,
     at_least,

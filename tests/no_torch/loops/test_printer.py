@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.loops.expressions import Address, Const, Gather, IndexTerm, Load, Local, Op, Read
-from compiler.loops.graph import Buffer, Call, Graph, Map, Result, Scan, Store
-from compiler.loops.layouts import Layout, flip, row_major
-from compiler.loops.nest import Axis, Let, Nest, Reduction, Write
-from compiler.loops.printer import graph_text, nest_text, program_text
-from compiler.loops.printer.expressions import expression_text
-from compiler.loops.printer.words import formula
-from compiler.loops.sizes import add, multiply, symbol
+from tcw.compiler.loops.expressions import Address, Const, Gather, IndexTerm, Load, Local, Op, Read
+from tcw.compiler.loops.graph import Buffer, Call, Graph, Map, Result, Scan, Store
+from tcw.compiler.loops.layouts import Layout, flip, row_major
+from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, Write
+from tcw.compiler.loops.printer import graph_text, nest_text, program_text
+from tcw.compiler.loops.printer.expressions import expression_text
+from tcw.compiler.loops.printer.words import formula
+from tcw.compiler.loops.sizes import add, multiply, symbol
 from tests.conftest import Golden
 from tests.no_torch.loops.samples import op, softmax_graph, softmax_program, source, tensor
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.loops.sizes import Size, add, divide, multiply, symbol
+from tcw.compiler.loops.sizes import Size, add, divide, multiply, symbol
 
 S, T = symbol("s0"), symbol("s1")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compiler.loops.expressions import (
+from tcw.compiler.loops.expressions import (
     Address,
     Const,
     Expression,
@@ -19,11 +19,11 @@ from compiler.loops.expressions import (
     Op,
     Read,
 )
-from compiler.loops.graph import Buffer, Call, Graph, Input, Map, Operand, Reduce, Result, Store
-from compiler.loops.layouts import Layout
-from compiler.loops.nest import Nest, Reduction, Write
-from compiler.loops.sizes import symbol
-from compiler.loops.verifier import Malformed, verify_graph, verify_program
+from tcw.compiler.loops.graph import Buffer, Call, Graph, Input, Map, Operand, Reduce, Result, Store
+from tcw.compiler.loops.layouts import Layout
+from tcw.compiler.loops.nest import Nest, Reduction, Write
+from tcw.compiler.loops.sizes import symbol
+from tcw.compiler.loops.verifier import Malformed, verify_graph, verify_program
 from tests.no_torch.loops.samples import (
     op,
     pointwise_nest,

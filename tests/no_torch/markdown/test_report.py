@@ -10,7 +10,24 @@ from typing import get_args
 import pytest
 from markdown_it import MarkdownIt
 
-from compiler.trace.records import AnyRecord
+from tcw.compiler.trace.records import AnyRecord
+from tcw.viewers.markdown import MARKER
+from tcw.viewers.markdown.diff import diff_markdown
+from tcw.viewers.markdown.processes import processes_markdown
+from tcw.viewers.markdown.profile import profile_markdown
+from tcw.viewers.markdown.report import report
+from tcw.viewers.markdown.text import (
+    MOST_CHARACTERS,
+    MOST_FOLDED,
+    Comment,
+    cell_code,
+    code,
+    escaped,
+    fenced,
+)
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences import difference
+from tcw.viewers.text.processes import Several
 from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.long import mostly_long
@@ -20,23 +37,6 @@ from tests.no_torch.profiles import block_profile
 from tests.no_torch.two_runs import vetoed_run
 from tests.no_torch.two_traces import after, before
 from tests.no_torch.viewers.test_processes import process
-from viewers.markdown import MARKER
-from viewers.markdown.diff import diff_markdown
-from viewers.markdown.processes import processes_markdown
-from viewers.markdown.profile import profile_markdown
-from viewers.markdown.report import report
-from viewers.markdown.text import (
-    MOST_CHARACTERS,
-    MOST_FOLDED,
-    Comment,
-    cell_code,
-    code,
-    escaped,
-    fenced,
-)
-from viewers.recording import Recording
-from viewers.summary.differences import difference
-from viewers.text.processes import Several
 
 HOW = pytest.mark.parametrize("how", mostly_long(get_args(How), ("added", "replaced")))
 GITHUB = 65_536
@@ -135,8 +135,8 @@ def test_a_phrase_renders_as_itself(text: str) -> None:
 
 def escaped_source(text: str) -> str:
     """What a phrase is meant to read."""
-    from viewers.kit.cells import cut
-    from viewers.plain import plain_lines
+    from tcw.viewers.kit.cells import cut
+    from tcw.viewers.plain import plain_lines
 
     return cut(" ".join(plain_lines(text)).strip(), 300)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compiler.loops.graph import Call, Input
-from compiler.loops.nest import Nest
-from compiler.loops.program import Program
-from compiler.memory.accesses import Values, access
-from compiler.memory.in_place import refusal
-from compiler.memory.order import moves
-from compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
+from tcw.compiler.loops.graph import Call, Input
+from tcw.compiler.loops.nest import Nest
+from tcw.compiler.loops.program import Program
+from tcw.compiler.memory.accesses import Values, access
+from tcw.compiler.memory.in_place import refusal
+from tcw.compiler.memory.order import moves
+from tcw.compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
 
 Span = tuple[str, int, int]
 """(region, first byte, end)."""

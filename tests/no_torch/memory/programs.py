@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from compiler.loops.expressions import Address, Const, Expression, Local, Op, Read
-from compiler.loops.graph import Call, Graph, Input, Operand, Result
-from compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
-from compiler.loops.program import Memory, Program
-from compiler.loops.sizes import Size, multiply, symbol
+from tcw.compiler.loops.expressions import Address, Const, Expression, Local, Op, Read
+from tcw.compiler.loops.graph import Call, Graph, Input, Operand, Result
+from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
+from tcw.compiler.loops.program import Memory, Program
+from tcw.compiler.loops.sizes import Size, multiply, symbol
 
 ROWS = (3, symbol("s0"))
 COLUMNS = 40

@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.control.decisions import Gate
-from compiler.decision import decision_id
-from compiler.loops.expressions import Address, Local, Op, Read
-from compiler.loops.graph import Call, Graph, Result
-from compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
-from compiler.loops.program import Program
-from compiler.loops.sizes import multiply, symbol
-from compiler.memory import in_place
-from compiler.memory.accesses import Values
-from compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
-from compiler.memory.planner import plan
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.decision import decision_id
+from tcw.compiler.loops.expressions import Address, Local, Op, Read
+from tcw.compiler.loops.graph import Call, Graph, Result
+from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
+from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.sizes import multiply, symbol
+from tcw.compiler.memory import in_place
+from tcw.compiler.memory.accesses import Values
+from tcw.compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
+from tcw.compiler.memory.planner import plan
 from tests.no_torch.loops.samples import memory, pointwise_nest, source, tensor
 from tests.no_torch.memory.checked_plan import WrongPlan, check_plan
 from tests.no_torch.memory.programs import programs

@@ -7,9 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compiler.runtime.artifact import Artifact, Binding, SegmentEntry
-from compiler.runtime.graph_cache import Hit, Miss, keep, key_of, look_up
-from compiler.runtime.store import FileStore
+from tcw.compiler.runtime.artifact import Artifact, Binding, SegmentEntry
+from tcw.compiler.runtime.graph_cache import Hit, Miss, keep, key_of, look_up
+from tcw.compiler.runtime.store import FileStore
 
 OWN = {"operations": "mm add relu", "tensors": "f32 (8, 8)"}
 AROUND = {"torch": "2.13.0", "flags": "-O1 " * 100}

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from compiler.codegen.cpp.isa import detect
-from compiler.runtime.build import BuildFailed
-from compiler.runtime.libraries import LibrarySource, kernel_key, library, without_comments
-from compiler.runtime.store import FileStore
-from compiler.runtime.toolchain import (
+from tcw.compiler.codegen.cpp.isa import detect
+from tcw.compiler.runtime.build import BuildFailed
+from tcw.compiler.runtime.libraries import LibrarySource, kernel_key, library, without_comments
+from tcw.compiler.runtime.store import FileStore
+from tcw.compiler.runtime.toolchain import (
     Compiler,
     NoCompiler,
     find_compiler,
@@ -103,9 +103,9 @@ def test_what_the_compiler_refuses_is_said(compiler: Compiler, store: FileStore)
 PROCESS = """
 import sys
 from pathlib import Path
-from compiler.runtime.libraries import LibrarySource, library
-from compiler.runtime.store import FileStore
-from compiler.runtime.toolchain import find_compiler
+from tcw.compiler.runtime.libraries import LibrarySource, library
+from tcw.compiler.runtime.store import FileStore
+from tcw.compiler.runtime.toolchain import find_compiler
 sys.stdin.readline()
 source = LibrarySource(sys.argv[2], ("-shared", "-fPIC"))
 made = library(source, find_compiler(), FileStore(Path(sys.argv[1])))

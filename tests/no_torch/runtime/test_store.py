@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.cache_folder import CacheRefused
-from compiler.runtime.store import (
+from tcw.compiler.cache_folder import CacheRefused
+from tcw.compiler.runtime.store import (
     IN_USE_SECONDS,
     MOST_BYTES,
     FileStore,
@@ -223,7 +223,7 @@ def test_work_goes_on_without_a_cache(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 ENDS = """
 import os, sys
-from compiler.runtime.store import usable_store
+from tcw.compiler.runtime.store import usable_store
 folder = usable_store()[0].folder
 if os.fork() == 0:
     sys.exit()

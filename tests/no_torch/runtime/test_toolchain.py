@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from compiler.codegen.cpp.isa import AVX2, AVX512
-from compiler.runtime.build import BuildFailed, build
-from compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, instruction_set
+from tcw.compiler.codegen.cpp.isa import AVX2, AVX512
+from tcw.compiler.runtime.build import BuildFailed, build
+from tcw.compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, instruction_set
 
 
 def script(path: Path, text: str) -> str:
@@ -57,7 +57,7 @@ def test_clang_where_there_is_no_gcc(monkeypatch: pytest.MonkeyPatch, tmp_path: 
 
 @pytest.mark.parametrize("guarded", [False, True])
 def test_guarded_gathers_are_left_out(guarded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compiler.runtime.toolchain.gathers_slowly", lambda: guarded)
+    monkeypatch.setattr("tcw.compiler.runtime.toolchain.gathers_slowly", lambda: guarded)
     gnu = Compiler(("g++",), "g++ 12")
     assert instruction_set(gnu, AVX512).gathers is not guarded
     assert instruction_set(gnu, AVX2) is AVX2
@@ -97,7 +97,7 @@ def test_a_compiler_that_is_stopped_leaves_neither_files_nor_programs(
     scratch.mkdir()
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    monkeypatch.setattr("compiler.runtime.build.SECONDS", 1)
+    monkeypatch.setattr("tcw.compiler.runtime.build.SECONDS", 1)
     pid = tmp_path / "pid"
     slow = script(tmp_path / "g++", f'touch "$TMPDIR/cc.s"; sleep 1000 & echo $! > {pid}; wait')
     with pytest.raises(BuildFailed, match="stopped after 1 seconds"):

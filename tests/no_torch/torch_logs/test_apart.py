@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.torch_logs.alike import glance
-from compiler.trace.torch_logs.apart import parted
+from tcw.compiler.trace.torch_logs.alike import glance
+from tcw.compiler.trace.torch_logs.apart import parted
+from tcw.workbench.cli import folders
+from tcw.workbench.cli.main import main
 from tests.no_torch.torch_logs.samples import log
-from workbench.cli import folders
-from workbench.cli.main import main
 
 
 def write(folder: Path, number: int, *, at: int = -1) -> Path:

@@ -8,15 +8,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compiler.trace.reader import TraceError
-from compiler.trace.records import AnyRecord
-from compiler.trace.torch_logs.alike import glance
-from compiler.trace.torch_logs.decoder import LogDecoder
+from tcw.compiler.trace.reader import TraceError
+from tcw.compiler.trace.records import AnyRecord
+from tcw.compiler.trace.torch_logs.alike import glance
+from tcw.compiler.trace.torch_logs.decoder import LogDecoder
+from tcw.viewers.losses import losses_sentences
+from tcw.viewers.recording import Recording
 from tests.no_torch.fuzz.everything import open_everything
 from tests.no_torch.torch_logs.damage import damaged
 from tests.no_torch.torch_logs.samples import log
-from viewers.losses import losses_sentences
-from viewers.recording import Recording
 
 decode = msgspec.json.Decoder(AnyRecord).decode
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import FrameStart, GraphBreak, Guards, Recompile
-from compiler.trace.torch_logs.alike import glance
-from compiler.trace.torch_logs.decoder import LogDecoder
+from tcw.compiler.trace.records import FrameStart, GraphBreak, Guards, Recompile
+from tcw.compiler.trace.torch_logs.alike import glance
+from tcw.compiler.trace.torch_logs.decoder import LogDecoder
+from tcw.viewers.recording import Recording
+from tcw.workbench.cli.folders import has_several, processes_in, traces
+from tcw.workbench.cli.main import main
 from tests.no_torch.torch_logs.samples import FOLDER, entry
-from viewers.recording import Recording
-from workbench.cli.folders import has_several, processes_in, traces
-from workbench.cli.main import main
 
 PIDS = (25547, 25571, 25572)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from compiler.trace.compile_names import CompileNames
-from compiler.trace.reader import read_trace
-from compiler.trace.records import (
+from tcw.compiler.trace.compile_names import CompileNames
+from tcw.compiler.trace.reader import read_trace
+from tcw.compiler.trace.records import (
     CacheLookup,
     Collectives,
     CudagraphRecording,
@@ -25,26 +25,26 @@ from compiler.trace.records import (
     Phase,
     Recompile,
 )
-from compiler.trace.torch_logs.alike import glance
-from compiler.trace.torch_logs.breaks import graph_break
-from compiler.trace.torch_logs.decoder import LogDecoder
-from compiler.trace.torch_logs.files import logs
-from compiler.trace.torch_logs.fx_text import parse, tensor_meta
-from compiler.trace.torch_logs.guards import recompile
-from compiler.trace.torch_logs.places import Files
+from tcw.compiler.trace.torch_logs.alike import glance
+from tcw.compiler.trace.torch_logs.breaks import graph_break
+from tcw.compiler.trace.torch_logs.decoder import LogDecoder
+from tcw.compiler.trace.torch_logs.files import logs
+from tcw.compiler.trace.torch_logs.fx_text import parse, tensor_meta
+from tcw.compiler.trace.torch_logs.guards import recompile
+from tcw.compiler.trace.torch_logs.places import Files
+from tcw.viewers.panes.arrangement import PANES
+from tcw.viewers.reader import whole
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.ranks.collectives import started
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.text.processes import report
+from tcw.viewers.text.sections import SECTIONS
+from tcw.viewers.words import NOT_IN_LOG
+from tcw.workbench.cli.folders import processes_in
+from tcw.workbench.cli.main import main
 from tests.no_torch import schemas
 from tests.no_torch.torch_logs.samples import FOLDER, VERSIONS, entry, log
-from viewers.panes.arrangement import PANES
-from viewers.reader import whole
-from viewers.recording import Recording
-from viewers.summary.ranks.collectives import started
-from viewers.text.explain import explain
-from viewers.text.lines import to_text
-from viewers.text.processes import report
-from viewers.text.sections import SECTIONS
-from viewers.words import NOT_IN_LOG
-from workbench.cli.folders import processes_in
-from workbench.cli.main import main
 
 
 def recorded(data: bytes, chunk: int = 1 << 20) -> Recording:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.key_components import stored
-from compiler.trace.records import (
+from tcw.compiler.trace.key_components import stored
+from tcw.compiler.trace.records import (
     CacheLookup,
     DynamicSize,
     FrameEnd,
@@ -20,8 +20,8 @@ from compiler.trace.records import (
     Guards,
     Recompile,
 )
+from tcw.viewers.recording import Recording
 from tests.no_torch.torch_logs.test_reading import recorded
-from viewers.recording import Recording
 
 FOLDER = Path(__file__).parent / "versions"
 VERSIONS = ("2.5", "2.6", "2.7", "2.8", "2.9", "2.10", "2.12", "2.14")

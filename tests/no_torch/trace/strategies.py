@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import strategies as st
 from msgspec import inspect
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     CompiledStep,
     EagerOperation,

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.bounded import LEVELS, Bound, size_of
-from compiler.trace.records import (
+from tcw.compiler.trace.bounded import LEVELS, Bound, size_of
+from tcw.compiler.trace.records import (
     End,
     Environment,
     FrameEnd,
@@ -22,12 +22,12 @@ from compiler.trace.records import (
     Start,
     Text,
 )
-from compiler.trace.writer import TraceWriter
+from tcw.compiler.trace.writer import TraceWriter
+from tcw.viewers.losses import losses_sentences
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.viewers.text.explain import explain
 from tests.long import mostly_long
-from viewers.losses import losses_sentences
-from viewers.recording import Recording
-from viewers.summary import summarise
-from viewers.text.explain import explain
 
 SIZE = 1 << 20
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.commas import at_commas
+from tcw.compiler.trace.commas import at_commas
 
 
 @pytest.mark.parametrize(

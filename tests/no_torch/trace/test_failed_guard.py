@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace.failed_guard import bare, guard_behind, take_apart
-from compiler.trace.records import Guard
-from compiler.trace.source_names import closure_name, guard_name, readable
+from tcw.compiler.trace.failed_guard import bare, guard_behind, take_apart
+from tcw.compiler.trace.records import Guard
+from tcw.compiler.trace.source_names import closure_name, guard_name, readable
 
 TEXTS = [
     (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.trace.loop_nests import outermost_loops
+from tcw.compiler.trace.loop_nests import outermost_loops
 
 INDUCTOR = """\
 #include <torch/csrc/inductor/cpp_prefix.h>

@@ -10,8 +10,8 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from compiler.trace.reader import TraceDecoder
-from compiler.trace.records import (
+from tcw.compiler.trace.reader import TraceDecoder
+from tcw.compiler.trace.records import (
     Advice,
     AnyRecord,
     EagerFallback,
@@ -26,22 +26,22 @@ from compiler.trace.records import (
     Text,
     Warned,
 )
-from compiler.trace.redaction import redacted
-from compiler.trace.redaction.fields import FIELDS
-from compiler.trace.redaction.names import NeutralNames
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.redaction import redacted
+from tcw.compiler.trace.redaction.fields import FIELDS
+from tcw.compiler.trace.redaction.names import NeutralNames
+from tcw.compiler.trace.writer import text_hash
+from tcw.viewers.command_line import command_line
+from tcw.viewers.markdown.report import report
+from tcw.viewers.panes import findings, profiled
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import to_text
+from tcw.workbench.cli.main import main
 from tests.no_torch import profiles, traces
 from tests.no_torch.every_record import every_record
 from tests.no_torch.traces import FILE, opening
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.command_line import command_line
-from viewers.markdown.report import report
-from viewers.panes import findings, profiled
-from viewers.recording import Recording
-from viewers.summary import summarise
-from viewers.text.explain import explain
-from viewers.text.lines import to_text
-from workbench.cli.main import main
 
 
 def _has_text(kind: inspect.Type) -> bool:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace.records import Bandwidth, Ceilings
-from compiler.trace.roofline import bandwidth_at, least_seconds
+from tcw.compiler.trace.records import Bandwidth, Ceilings
+from tcw.compiler.trace.roofline import bandwidth_at, least_seconds
 
 MACHINE = Ceilings(
     device="a machine",

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.trace.reader import FileFollower, TraceDecoder, TraceError, read_trace
-from compiler.trace.records import AnyRecord, End, Settings, Start, Text, Warned
-from compiler.trace.writer import TraceWriter, clean, text_hash, write_whole
+from tcw.compiler.trace.reader import FileFollower, TraceDecoder, TraceError, read_trace
+from tcw.compiler.trace.records import AnyRecord, End, Settings, Start, Text, Warned
+from tcw.compiler.trace.writer import TraceWriter, clean, text_hash, write_whole
 from tests.block_trace import block_trace
 from tests.no_torch import schemas
 from tests.no_torch.trace.strategies import recordings, records

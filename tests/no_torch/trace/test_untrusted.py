@@ -15,10 +15,10 @@ import msgspec
 import pytest
 from msgspec import inspect, structs
 
-from compiler.trace import reader
-from compiler.trace.losses import Losses
-from compiler.trace.reader import FileFollower, TraceDecoder, TraceError, read_trace
-from compiler.trace.records import (
+from tcw.compiler.trace import reader
+from tcw.compiler.trace.losses import Losses
+from tcw.compiler.trace.reader import FileFollower, TraceDecoder, TraceError, read_trace
+from tcw.compiler.trace.records import (
     AnyRecord,
     End,
     Kernel,
@@ -29,16 +29,16 @@ from compiler.trace.records import (
     Start,
     Warned,
 )
+from tcw.viewers.losses import losses_sentences, losses_short
+from tcw.viewers.recording import Recording
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import to_text
+from tcw.workbench.worker.trace_file import TraceFile
 from tests.block_trace import block_trace
 from tests.no_torch.every_record import every_record
 from tests.no_torch.traces import kernel
-from viewers.losses import losses_sentences, losses_short
-from viewers.recording import Recording
-from viewers.text.explain import explain
-from viewers.text.lines import to_text
-from workbench.worker.trace_file import TraceFile
 
-DOOR = Path(__file__).parents[3] / "tcw.py"
+DOOR = Path(__file__).parents[3] / "tcw" / "__main__.py"
 UNBOUNDED = {
     "DynamicSize.value", "DynamicSize.lower", "DynamicSize.upper", "WhatIf.max_error",
     "OutputError.max_abs", "OutputError.max_rel", "Numerics.max_abs", "Numerics.max_rel",

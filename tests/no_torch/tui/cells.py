@@ -18,8 +18,8 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.app import App
 
-from viewers.kit.theme import THEMES, Theme, ThemeName
-from workbench.tui.picture import painted
+from tcw.viewers.kit.theme import THEMES, Theme, ThemeName
+from tcw.workbench.tui.picture import painted
 
 MARKS = ("bold", "italic", "underline", "dim", "strike")
 SEEN_ON_BLANKS = ("underline", "strike", "reverse")

@@ -10,19 +10,19 @@ import pytest
 from rich.cells import cell_len
 from textual.pilot import Pilot
 
-from compiler.trace.records import AnyRecord
+from tcw.compiler.trace.records import AnyRecord
+from tcw.viewers.kit.theme import ThemeName
+from tcw.viewers.panes.view import Derived
+from tcw.workbench.tui.again import Word
+from tcw.workbench.tui.app import Workbench
+from tcw.workbench.tui.bench import Bench
+from tcw.workbench.tui.live_feed import LiveFeed
+from tcw.workbench.tui.pane import PaneView
+from tcw.workbench.tui.picture import painted, picture
 from tests.block_trace import block_trace
 from tests.no_torch.tui.cells import described
 from tests.no_torch.tui.driven import FakeDriver, compiler, head, settings_of
 from tests.no_torch.tui.idle import PATIENCE, idle
-from viewers.kit.theme import ThemeName
-from viewers.panes.view import Derived
-from workbench.tui.again import Word
-from workbench.tui.app import Workbench
-from workbench.tui.bench import Bench
-from workbench.tui.live_feed import LiveFeed
-from workbench.tui.pane import PaneView
-from workbench.tui.picture import painted, picture
 
 __all__ = ["idle"]
 

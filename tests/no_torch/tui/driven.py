@@ -8,8 +8,8 @@ from pathlib import Path
 
 from msgspec import structs
 
-from compiler.control.commands import Answer, AnyCommand, Breakpoint, Go, Measure, Rerun, Stop
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Answer, AnyCommand, Breakpoint, Go, Measure, Rerun, Stop
+from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,
     End,
@@ -32,7 +32,7 @@ from compiler.trace.records import (
     Waiting,
     WhatIf,
 )
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.writer import text_hash
 from tests.block_capture import FILE, LINES, location
 from tests.block_trace import block_trace
 from tests.decided import asked as asked_decision

@@ -20,8 +20,8 @@ from textual._compositor import Compositor
 from textual._context import active_app
 from textual.screen import Screen
 
-from workbench.tui.bench import Bench
-from workbench.tui.live_feed import LiveFeed
+from tcw.workbench.tui.bench import Bench
+from tcw.workbench.tui.live_feed import LiveFeed
 
 PATIENCE = 60.0
 """Seconds until an app that is never idle is an error: other work may hold the machine."""

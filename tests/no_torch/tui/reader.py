@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compiler.trace import refs
+from tcw.compiler.trace import refs
+from tcw.workbench.tui.canvas import CanvasView
 from tests.block_capture import FILE
 from tests.no_torch.tui.conftest import Reader
-from workbench.tui.canvas import CanvasView
 
 
 def canvas(reader: Reader) -> CanvasView:

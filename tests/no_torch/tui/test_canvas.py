@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.traces import large_graph
-from compiler.trace.records import AnyRecord, End, Graph, Node
+from tcw.compiler.trace.records import AnyRecord, End, Graph, Node
 from tests.block_trace import Builder, opening
 from tests.no_torch.tui.conftest import Open, encoded
 from tests.no_torch.tui.reader import canvas, softmax_block, title_of_block

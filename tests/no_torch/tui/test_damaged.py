@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.reader import TraceError, read_trace
+from tcw.compiler.trace.reader import TraceError, read_trace
+from tcw.viewers.panes.arrangement import ARRANGEMENTS
 from tests.long import mostly_long
 from tests.no_torch.fuzz.damage import damaged
 from tests.no_torch.tui.conftest import Open
 from tests.no_torch.tui.test_hostile import whole
-from viewers.panes.arrangement import ARRANGEMENTS
 
 
 @pytest.mark.parametrize("number", mostly_long((13, 190, 365, 546, 751), (13,)))

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from compiler.control.commands import Answer, Measure, Rerun
-from compiler.control.decisions import APART
-from compiler.trace import refs
-from compiler.trace.records import AnyRecord, Graph, Location, Source, Text
+from tcw.compiler.control.commands import Answer, Measure, Rerun
+from tcw.compiler.control.decisions import APART
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import AnyRecord, Graph, Location, Source, Text
+from tcw.viewers.panes import source
 from tests.no_torch.tui import driven
 from tests.no_torch.tui.conftest import Drive
 from tests.no_torch.tui.driven import FUSE, compile_records, forbidden
-from viewers.panes import source
 
 
 async def test_the_bar_asks_with_all_that_is_known(drive: Drive) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.control.commands import Go, Pause, SetBreakpoints, Stop
-from compiler.trace.records import Resumed, Warned
+from tcw.compiler.control.commands import Go, Pause, SetBreakpoints, Stop
+from tcw.compiler.trace.records import Resumed, Warned
 from tests.no_torch.tui.conftest import Drive
 from tests.no_torch.tui.driven import FUSE
 

@@ -11,11 +11,11 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from textual.color import Color
 
+from tcw.viewers.plain import GLYPHS, plain
+from tcw.workbench.tui.app import Workbench
+from tcw.workbench.tui.glyphs import Ascii, needed
+from tcw.workbench.tui.hints import GOES
 from tests.no_torch.tui.conftest import Reader
-from viewers.plain import GLYPHS, plain
-from workbench.tui.app import Workbench
-from workbench.tui.glyphs import Ascii, needed
-from workbench.tui.hints import GOES
 
 BLACK = Color(0, 0, 0)
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from tcw.viewers.panes.arrangement import ARRANGEMENTS
+from tcw.workbench.tui.app import Workbench
 from tests.no_torch.every_record import every_record
 from tests.no_torch.hostile import How, hostile
 from tests.no_torch.tui.conftest import Open, Reader, encoded
-from viewers.panes.arrangement import ARRANGEMENTS
-from workbench.tui.app import Workbench
 
 SIZES: dict[How, list[tuple[int, int]]] = {
     "added": [(80, 24)],

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import textual.screen
 
+from tcw.workbench.tui.consent import Consent
 from tests.no_torch.tui.conftest import Open
 from tests.no_torch.tui.idle import PATIENCE, wait_for_idle
-from workbench.tui.consent import Consent
 
 
 async def test_an_app_that_never_rests_is_an_error(open_trace: Open, block_file: Path) -> None:

@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace import refs
-from compiler.trace.records import GraphBreak, Guards, MemoryPlan
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import GraphBreak, Guards, MemoryPlan
+from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES
+from tcw.workbench.tui import hints
+from tcw.workbench.tui.commands import Commands, command
+from tcw.workbench.tui.help import SENTENCES
+from tcw.workbench.tui.hints import GOES, HINTS
+from tcw.workbench.tui.predict import GUESSING, TOLD
 from tests.block_capture import FILE
 from tests.no_torch.tui.conftest import Open
-from viewers.panes.arrangement import ARRANGEMENTS, PANES
-from workbench.tui import hints
-from workbench.tui.commands import Commands, command
-from workbench.tui.help import SENTENCES
-from workbench.tui.hints import GOES, HINTS
-from workbench.tui.predict import GUESSING, TOLD
 
 
 class Twice:

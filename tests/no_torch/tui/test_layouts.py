@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tcw.workbench.tui import remembered
 from tests.no_torch.tui.conftest import Drive, Open
-from workbench.tui import remembered
 
 
 async def test_any_pane_in_any_place(open_trace: Open, block_file: Path) -> None:

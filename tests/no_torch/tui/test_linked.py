@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiler.trace import refs
-from compiler.trace.compile_names import compile_of
-from compiler.trace.provenance import Provenance
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.compile_names import compile_of
+from tcw.compiler.trace.provenance import Provenance
+from tcw.viewers.navigator import Navigator
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.recording import Recording
 from tests.block_capture import FILE
 from tests.block_trace import block_trace
 from tests.no_torch.tui.conftest import Open
 from tests.no_torch.tui.reader import select_line
-from viewers.navigator import Navigator
-from viewers.panes.view import Derived, View
-from viewers.recording import Recording
 
 
 async def test_a_line_lights_its_nodes_and_kernel_lines(open_trace: Open, block_file: Path) -> None:

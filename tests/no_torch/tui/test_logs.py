@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tcw.viewers.words import NOT_IN_LOG
 from tests.no_torch.torch_logs.samples import FOLDER
 from tests.no_torch.tui.conftest import Open
-from viewers.words import NOT_IN_LOG
 
 
 async def test_a_log_opens_and_says_what_it_does_not_hold(open_trace: Open) -> None:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.control.commands import Answer
-from compiler.control.decisions import APART
+from tcw.compiler.control.commands import Answer
+from tcw.compiler.control.decisions import APART
 from tests.no_torch.tui.conftest import Drive, Open, Reader
 from tests.no_torch.tui.driven import FUSE, forbidden
 

@@ -4,9 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from viewers.kit.theme import THEMES
-from viewers.panes.rows import Row
-from workbench.tui.paint import exactly, paint
+from tcw.viewers.kit.theme import THEMES
+from tcw.viewers.panes.rows import Row
+from tcw.workbench.tui.paint import exactly, paint
 
 words = st.text(max_size=30)
 lines = st.lists(st.tuples(words, st.sampled_from(["text", "dim", "bad"])), max_size=4).map(tuple)

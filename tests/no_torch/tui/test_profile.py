@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from compiler.control.commands import Rerun
-from compiler.trace import refs
-from compiler.trace.records import AnyRecord
+from tcw.compiler.control.commands import Rerun
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import AnyRecord
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, Call
 from tests.no_torch.tui.conftest import Drive, Open, Reader, encoded

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, Start
+from tcw.compiler.trace.records import AnyRecord, Start
+from tcw.viewers.kit.cells import cell_len
+from tcw.viewers.panes.ranks import content
+from tcw.viewers.reader import whole
+from tcw.viewers.text.processes import Several
+from tcw.workbench.cli import folders
+from tcw.workbench.cli.folders import following, several_in
+from tcw.workbench.tui.app import Workbench
 from tests.no_torch.torch_logs.samples import log
 from tests.no_torch.tui.conftest import Reader, encoded
 from tests.no_torch.two_traces import after, before
-from viewers.kit.cells import cell_len
-from viewers.panes.ranks import content
-from viewers.reader import whole
-from viewers.text.processes import Several
-from workbench.cli import folders
-from workbench.cli.folders import following, several_in
-from workbench.tui.app import Workbench
 
 
 def write(folder: Path, rank: int, records: list[AnyRecord]) -> None:
@@ -103,7 +103,7 @@ async def test_processes_that_come_later_are_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a folder with one trace, that is shown; of two, the ranks; then a third rank comes."""
-    monkeypatch.setattr("workbench.tui.app.LOOK_SECONDS", 0.05)
+    monkeypatch.setattr("tcw.workbench.tui.app.LOOK_SECONDS", 0.05)
     write(tmp_path, 0, before())
     file = next(tmp_path.glob("*.tcw"))
     app = Workbench(file, "dark", follow=following(tmp_path))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from compiler.control.commands import Breakpoint, Rerun
-from compiler.trace.records import (
+from tcw.compiler.control.commands import Breakpoint, Rerun
+from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,
     End,
@@ -17,16 +17,16 @@ from compiler.trace.records import (
     Waiting,
     WhatIf,
 )
+from tcw.viewers.panes.targets import ToSuggestion
+from tcw.viewers.summary.decided import choice_of
+from tcw.workbench.tui import running_again
+from tcw.workbench.tui.again import Word
 from tests.block_capture import LINES
 from tests.block_trace import block_trace
 from tests.decided import is_test
 from tests.no_torch import profiles
 from tests.no_torch.tui.conftest import Drive, Driver, Open, encoded
 from tests.no_torch.tui.driven import FUSE, FakeDriver, compiler, head, settings_of
-from viewers.panes.targets import ToSuggestion
-from viewers.summary.decided import choice_of
-from workbench.tui import running_again
-from workbench.tui.again import Word
 
 
 async def revised(driver: Driver, *keys: str) -> Rerun:

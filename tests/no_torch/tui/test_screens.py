@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     GraphBreak,
     KernelPrecision,
@@ -23,6 +23,12 @@ from compiler.trace.records import (
     Text,
     Trial,
 )
+from tcw.viewers.panes.arrangement import ARRANGEMENTS
+from tcw.workbench.tui.again import Word, things
+from tcw.workbench.tui.consent import Consent
+from tcw.workbench.tui.hints import GOES
+from tcw.workbench.tui.notes import Writing
+from tcw.workbench.tui.stage import WIDE, Stage
 from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch import profiles
@@ -35,12 +41,6 @@ from tests.no_torch.tui.driven import FUSE, forbidden
 from tests.no_torch.tui.reader import select_buffer, select_line, softmax_block
 from tests.no_torch.two_runs import two_runs
 from tests.no_torch.two_traces import after, facts_before
-from viewers.panes.arrangement import ARRANGEMENTS
-from workbench.tui.again import Word, things
-from workbench.tui.consent import Consent
-from workbench.tui.hints import GOES
-from workbench.tui.notes import Writing
-from workbench.tui.stage import WIDE, Stage
 
 PICTURES = {
     "overview-120x40", "source-120x40", "graph-120x40", "asked-120x40", "memory-120x40",

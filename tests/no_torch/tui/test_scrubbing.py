@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     End,
     GraphBreak,
@@ -12,6 +12,8 @@ from compiler.trace.records import (
     Resumed,
     Run,
 )
+from tcw.viewers.playhead import Playhead
+from tcw.viewers.recording import Recording
 from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.tui.conftest import Drive, Open, encoded
 from tests.no_torch.tui.driven import (
@@ -23,8 +25,6 @@ from tests.no_torch.tui.driven import (
     settings_of,
     step,
 )
-from viewers.playhead import Playhead
-from viewers.recording import Recording
 
 
 async def test_back_and_forth_by_record_and_stage(open_trace: Open, block_file: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import Step
+from tcw.compiler.trace.records import Step
 from tests.no_torch.stepping import FILE
 from tests.no_torch.tui.conftest import Open
 

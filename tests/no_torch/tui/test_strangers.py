@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from compiler.control.commands import Rerun
-from compiler.trace.records import Settings
+from tcw.compiler.control.commands import Rerun
+from tcw.compiler.trace.records import Settings
+from tcw.viewers.recording import Recording
+from tcw.workbench.tui.again import RunRefused, Word, reviewed
+from tcw.workbench.tui.consent import Consent
 from tests.block_capture import LINES
 from tests.no_torch.strangers import RUNS, stranger, unlike_files
 from tests.no_torch.tui.conftest import Open, Reader, encoded
 from tests.no_torch.tui.driven import FUSE
 from tests.no_torch.tui.test_running_again import Again
-from viewers.recording import Recording
-from workbench.tui.again import RunRefused, Word, reviewed
-from workbench.tui.consent import Consent
 
 ROOT = Path(__file__).parents[3]
 TEXT = "\n".join(LINES) + "\n"

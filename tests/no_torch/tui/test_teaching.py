@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from compiler.control.commands import Answer, Go
-from compiler.trace.reader import read_trace
-from compiler.trace.records import Note
+from tcw.compiler.control.commands import Answer, Go
+from tcw.compiler.trace.reader import read_trace
+from tcw.compiler.trace.records import Note
+from tcw.viewers.teaching.notes import notes_of
+from tcw.workbench.tui.notes import Writing
 from tests.no_torch.tui.conftest import Drive, Open, Reader
 from tests.no_torch.tui.driven import FUSE
-from viewers.teaching.notes import notes_of
-from workbench.tui.notes import Writing
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ async def test_presenter(open_trace: Open, block_file: Path) -> None:
 
 
 async def test_a_presenter_can_show_every_arrangement(open_trace: Open, block_file: Path) -> None:
-    from workbench.tui.hints import GOES
+    from tcw.workbench.tui.hints import GOES
 
     async with open_trace(block_file) as reader:
         await reader.press("p")

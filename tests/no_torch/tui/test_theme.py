@@ -8,10 +8,10 @@ from itertools import combinations
 import pytest
 from rich.color import Color
 
+from tcw.viewers.kit.colours import DARK, FILLS, LIGHT
+from tcw.viewers.kit.theme import LEAST, LEAST_OF_SHAPES, SHAPES, THEMES, Theme, ThemeName, contrast
 from tests.conftest import Golden
 from tests.no_torch.tui.cells import looks, roles
-from viewers.kit.colours import DARK, FILLS, LIGHT
-from viewers.kit.theme import LEAST, LEAST_OF_SHAPES, SHAPES, THEMES, Theme, ThemeName, contrast
 
 MEANINGS = ("accent", "good", "bad", "warn", "hot")
 SIGHTS = {

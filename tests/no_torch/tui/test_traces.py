@@ -10,7 +10,7 @@ from typing import BinaryIO
 import msgspec
 import pytest
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     CallStart,
     End,
@@ -29,13 +29,13 @@ from compiler.trace.records import (
     Start,
     Text,
 )
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.writer import text_hash
+from tcw.viewers.panes.arrangement import ARRANGEMENTS
+from tcw.workbench.tui.app import run
+from tcw.workbench.tui.hints import GOES
+from tcw.workbench.tui.stage import Stage
 from tests.block_trace import block_trace
 from tests.no_torch.tui.conftest import Open, encoded
-from viewers.panes.arrangement import ARRANGEMENTS
-from workbench.tui.app import run
-from workbench.tui.hints import GOES
-from workbench.tui.stage import Stage
 
 ESCAPES = "\x1b[2J\x1b]0;pwned\x07[/nope][@click=app.quit]x[/]\u202etxt\u200b\x9b31m"
 LONG = "n" * 10_000

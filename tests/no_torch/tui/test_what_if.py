@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, WhatIf
+from tcw.compiler.trace.records import AnyRecord, WhatIf
 from tests.no_torch.tui.conftest import Open, encoded
 from tests.no_torch.two_runs import two_runs, whatif
 

@@ -31,8 +31,8 @@ ABSENT = """
 READER = """
     import asyncio, sys
     from pathlib import Path
-    from workbench.tui.app import Workbench
-    from workbench.tui.live_feed import LiveFeed
+    from tcw.workbench.tui.app import Workbench
+    from tcw.workbench.tui.live_feed import LiveFeed
 
     NAMES = {
         "{": "left_curly_bracket", "<": "less_than_sign", ">": "greater_than_sign"
@@ -137,8 +137,8 @@ def test_a_compile_says_that_it_needs_torch(run: Run, tmp_path: Path) -> None:
     model.write_text("import torch\n")
     run(
         """
-        from compiler.trace.records import Settings
-        from workbench.worker.client import Driver
+        from tcw.compiler.trace.records import Settings
+        from tcw.workbench.worker.client import Driver
 
         async def main():
             feed = LiveFeed(Driver, Settings(file=sys.argv[1]), None)

@@ -10,9 +10,9 @@ from contextlib import contextmanager
 import pytest
 from msgspec import structs
 
-from compiler.control.decisions import split_id
-from compiler.trace import refs
-from compiler.trace.records import (
+from tcw.compiler.control.decisions import split_id
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import (
     Account,
     AnyRecord,
     Buffer,
@@ -28,23 +28,23 @@ from compiler.trace.records import (
     Timed,
     Waiting,
 )
+from tcw.viewers import recording as recordings
+from tcw.viewers.kit.bars import cells_of
+from tcw.viewers.kit.table import table
+from tcw.viewers.losses import losses_sentences, losses_short
+from tcw.viewers.panes import account, bytecode, cache, memory, notes, source, waterfall
+from tcw.viewers.panes.names import operations_text
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.fusion import node_labels
+from tcw.viewers.summary.lifetimes import alive
+from tcw.viewers.summary.steps import book_of
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.words import DEEPEST, indent
 from tests.block_trace import block_trace
 from tests.no_torch import profiles
 from tests.no_torch.stepping import attention
 from tests.no_torch.traces import FILE, at, graph_break, opening
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers import recording as recordings
-from viewers.kit.bars import cells_of
-from viewers.kit.table import table
-from viewers.losses import losses_sentences, losses_short
-from viewers.panes import account, bytecode, cache, memory, notes, source, waterfall
-from viewers.panes.names import operations_text
-from viewers.recording import Recording
-from viewers.summary.fusion import node_labels
-from viewers.summary.lifetimes import alive
-from viewers.summary.steps import book_of
-from viewers.text.lines import to_text
-from viewers.words import DEEPEST, indent
 
 INDEX, LINE = 10_000_000, 2**31 - 1
 """The largest that records take."""
@@ -112,7 +112,7 @@ def test_deep_steps_are_indented_within_the_screen() -> None:
     assert indent(2) == "    "
     assert indent(INDEX) == "  " * DEEPEST
     records = changed(attention(), Step, lambda one: structs.replace(one, depth=INDEX))
-    from viewers.text.explain import explain
+    from tcw.viewers.text.explain import explain
 
     with within(40):
         text = to_text(explain(Recording(records), 100, show=("steps",)), 100)

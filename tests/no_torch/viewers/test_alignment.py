@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     Graph,
     GraphBreak,
@@ -21,14 +21,14 @@ from compiler.trace.records import (
     Start,
     Text,
 )
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace.writer import text_hash
+from tcw.viewers.json_diff import diff_report
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences import difference
+from tcw.viewers.summary.differences.alignment import GONE, Alignment
+from tcw.viewers.summary.differences.lines import gaps, matches
 from tests.block_trace import block_trace
 from tests.no_torch.two_runs import vetoed_run
-from viewers.json_diff import diff_report
-from viewers.recording import Recording
-from viewers.summary.differences import difference
-from viewers.summary.differences.alignment import GONE, Alignment
-from viewers.summary.differences.lines import gaps, matches
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=12)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.key_components import read_key, written
-from compiler.trace.records import (
+from tcw.compiler.trace.key_components import read_key, written
+from tcw.compiler.trace.records import (
     AnyRecord,
     CacheLookup,
     End,
@@ -18,13 +18,13 @@ from compiler.trace.records import (
     Start,
     Text,
 )
-from compiler.trace.writer import text_hash
-from viewers.recording import Recording
-from viewers.summary.differences import difference
-from viewers.summary.differences.alignment import Alignment
-from viewers.summary.differences.caches import cache_changes
-from viewers.text.diff import diff_lines
-from viewers.text.lines import to_text
+from tcw.compiler.trace.writer import text_hash
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences import difference
+from tcw.viewers.summary.differences.alignment import Alignment
+from tcw.viewers.summary.differences.caches import cache_changes
+from tcw.viewers.text.diff import diff_lines
+from tcw.viewers.text.lines import to_text
 
 FILE = "/home/me/m.py"
 COMPONENTS = {

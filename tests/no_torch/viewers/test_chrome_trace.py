@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import CallTimeline, Moment
+from tcw.compiler.trace.records import CallTimeline, Moment
+from tcw.viewers.chrome_trace import chrome_trace
+from tcw.viewers.recording import Recording
 from tests.no_torch import profiles, traces
-from viewers.chrome_trace import chrome_trace
-from viewers.recording import Recording
 
 
 def events(name: str) -> list[dict[str, Any]]:

@@ -6,12 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from compiler.trace.records import Source, Text
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary.place import Place
-from viewers.tables.places import place_lines, window
-from viewers.text.lines import to_text
+from tcw.compiler.trace.records import Source, Text
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.place import Place
+from tcw.viewers.tables.places import place_lines, window
+from tcw.viewers.text.lines import to_text
 
 
 def shown(text: str, marked: str, width: int = 100) -> list[str]:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.trace.records import Settings
-from viewers.command_line import command_line
+from tcw.compiler.trace.records import Settings
+from tcw.viewers.command_line import command_line
 
 
 def test_all_that_was_asked_for() -> None:

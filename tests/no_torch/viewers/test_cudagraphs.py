@@ -3,17 +3,17 @@ does to them."""
 
 from __future__ import annotations
 
-from compiler.trace.cudagraph_reasons import NO_GPU
-from compiler.trace.records import CudagraphRecording, CudagraphSkip, Location, Start
+from tcw.compiler.trace.cudagraph_reasons import NO_GPU
+from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip, Location, Start
+from tcw.viewers.json_diff import diff_report
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.viewers.summary.budget import compare
+from tcw.viewers.summary.differences import difference
+from tcw.viewers.summary.facts import facts
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import to_text
 from tests.block_trace import block_trace
-from viewers.json_diff import diff_report
-from viewers.recording import Recording
-from viewers.summary import summarise
-from viewers.summary.budget import compare
-from viewers.summary.differences import difference
-from viewers.summary.facts import facts
-from viewers.text.explain import explain
-from viewers.text.lines import to_text
 
 MUTATED = "mutated inputs (1 instances)"
 

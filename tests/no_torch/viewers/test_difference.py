@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,
     DynamicSize,
@@ -22,19 +22,19 @@ from compiler.trace.records import (
     Timed,
     WhatIf,
 )
+from tcw.viewers.kit.lines import BLANK
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences import Difference, difference
+from tcw.viewers.summary.differences.causes import _quoted
+from tcw.viewers.summary.differences.lines import diff_lines
+from tcw.viewers.summary.differences.words import change_text
+from tcw.viewers.text import diff as report
+from tcw.viewers.text.difference import blocks
+from tcw.viewers.text.lines import to_text
 from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.two_runs import VETO, base_run, vetoed_run, whatif
-from viewers.kit.lines import BLANK
-from viewers.recording import Recording
-from viewers.summary.differences import Difference, difference
-from viewers.summary.differences.causes import _quoted
-from viewers.summary.differences.lines import diff_lines
-from viewers.summary.differences.words import change_text
-from viewers.text import diff as report
-from viewers.text.difference import blocks
-from viewers.text.lines import to_text
 
 MOVED = "bytes moved"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     Decided,
     End,
     EnginePart,
@@ -17,16 +17,16 @@ from compiler.trace.records import (
     Speed,
     Start,
 )
+from tcw.viewers.json_report import report
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.viewers.summary.engines import compare
+from tcw.viewers.summary.facts import numbers
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import to_text
 from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch.both_engines import both_engines_trace
-from viewers.json_report import report
-from viewers.recording import Recording
-from viewers.summary import summarise
-from viewers.summary.engines import compare
-from viewers.summary.facts import numbers
-from viewers.text.explain import explain
-from viewers.text.lines import to_text
 
 GOLDENS = Path(__file__).parents[2] / "goldens" / "explain"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     End,
     Environment,
@@ -21,14 +21,14 @@ from compiler.trace.records import (
     Settings,
     Warned,
 )
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import to_text, write
+from tcw.viewers.text.sections import SECTIONS, SectionView, section
 from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch import traces
-from viewers.recording import Recording
-from viewers.summary import summarise
-from viewers.text.explain import explain
-from viewers.text.lines import to_text, write
-from viewers.text.sections import SECTIONS, SectionView, section
 
 
 def text(records: list[AnyRecord], width: int = 100, height: int = 40, **more: object) -> str:

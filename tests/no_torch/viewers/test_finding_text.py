@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from viewers.places import FileNames
-from viewers.summary.findings import Finding
-from viewers.summary.place import Place
-from viewers.text.finding import findings_lines
-from viewers.text.lines import to_text
+from tcw.viewers.places import FileNames
+from tcw.viewers.summary.findings import Finding
+from tcw.viewers.summary.place import Place
+from tcw.viewers.text.finding import findings_lines
+from tcw.viewers.text.lines import to_text
 
 FILE = "/usr/lib/python3.11/site-packages/transformers/models/switch_transformers/modeling.py"
 SHORT = FILE.partition("site-packages/")[2]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import FrameStart, Location, Source, Text
-from viewers.recording import Recording
-from viewers.summary.function_names import FunctionNames
+from tcw.compiler.trace.records import FrameStart, Location, Source, Text
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.function_names import FunctionNames
 
 SOURCE = """class Norm(Module):
     def forward(self, x):

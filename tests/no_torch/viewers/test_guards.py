@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     Argument,
     CallStart,
@@ -13,14 +13,14 @@ from compiler.trace.records import (
     Guards,
     Location,
 )
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.viewers.summary.guards import KINDS, GuardGroups, guard_groups, kind_words
+from tcw.viewers.tables.guards import condition_rows
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.text.sections import SectionView, section
 from tests.no_torch import traces
-from viewers.recording import Recording
-from viewers.summary import summarise
-from viewers.summary.guards import KINDS, GuardGroups, guard_groups, kind_words
-from viewers.tables.guards import condition_rows
-from viewers.text.explain import explain
-from viewers.text.lines import to_text
-from viewers.text.sections import SectionView, section
 
 SELF = "L['self']"
 

@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace.records import AnyRecord, Graph
+from tcw.compiler.trace.records import AnyRecord, Graph
+from tcw.viewers import json_report
+from tcw.viewers.drawing.export import FORMATS, Format, export
+from tcw.viewers.json_text import json_text
+from tcw.viewers.recording import Recording
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import write
+from tcw.viewers.text.sections import SECTIONS
+from tcw.workbench.tui.overruled import to_toml
 from tests.block_trace import block_trace
 from tests.long import mostly_long
 from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.every_record import every_record
 from tests.no_torch.hostile import EVIL, How, hostile
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers import json_report
-from viewers.drawing.export import FORMATS, Format, export
-from viewers.json_text import json_text
-from viewers.recording import Recording
-from viewers.text.explain import explain
-from viewers.text.lines import write
-from viewers.text.sections import SECTIONS
-from workbench.tui.overruled import to_toml
 
 HOWS: tuple[How, ...] = ("added", "replaced", "long")
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.trace.records import AnyRecord, Numerics
+from tcw.compiler.trace.records import AnyRecord, Numerics
+from tcw.viewers import json_report
+from tcw.viewers.json_text import json_text
+from tcw.viewers.recording import Recording
 from tests.block_trace import block_trace
 from tests.conftest import Golden
 from tests.no_torch import schemas, traces
 from tests.no_torch.trace.strategies import records
-from viewers import json_report
-from viewers.json_text import json_text
-from viewers.recording import Recording
 
 KEYS = {
     "version": None,

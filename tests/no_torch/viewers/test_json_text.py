@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace.records import HookStatus
+from tcw.compiler.trace.records import HookStatus
+from tcw.viewers.chrome_trace import CHROME, chrome_trace
+from tcw.viewers.json_report import failed_report
+from tcw.viewers.json_text import json_text
+from tcw.viewers.plain import plain
+from tcw.viewers.recording import Recording
+from tcw.workbench.cli.doctor import DoctorReport
 from tests.no_torch import profiles
-from viewers.chrome_trace import CHROME, chrome_trace
-from viewers.json_report import failed_report
-from viewers.json_text import json_text
-from viewers.plain import plain
-from viewers.recording import Recording
-from workbench.cli.doctor import DoctorReport
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 VALUES = st.recursive(

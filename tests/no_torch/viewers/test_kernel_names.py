@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.records import Graph, Kernel, Node
-from viewers.kernel_names import KernelNames
-from viewers.recording import Recording
+from tcw.compiler.trace.records import Graph, Kernel, Node
+from tcw.viewers.kernel_names import KernelNames
+from tcw.viewers.recording import Recording
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from compiler.trace.records import Kernel
-from viewers.labels import kernel_label, short_label
+from tcw.compiler.trace.records import Kernel
+from tcw.viewers.labels import kernel_label, short_label
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from viewers.kit.lines import fitted, line
-from viewers.kit.spans import Role
-from viewers.kit.table import table
-from viewers.text.lines import to_text
+from tcw.viewers.kit.lines import fitted, line
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.kit.table import table
+from tcw.viewers.text.lines import to_text
 
 ROLES: list[Role] = ["text", "dim", "bad"]
 PIECES = st.lists(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import Graph, Kernel, Location, Node, TensorMeta, Text
+from tcw.compiler.trace.records import Graph, Kernel, Location, Node, TensorMeta, Text
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences import difference
 from tests.block_trace import block_trace
-from viewers.recording import Recording
-from viewers.summary.differences import difference
 
 
 def node(target: str, module: str = "", line: int = 1, shape: tuple[int, ...] = (4,)) -> Node:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viewers.places import FileNames
+from tcw.viewers.places import FileNames
 
 
 def test_short_names() -> None:

@@ -7,7 +7,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewers.plain import TAB, fit_encoding, plain, plain_column, plain_lines
+from tcw.viewers.plain import TAB, fit_encoding, plain, plain_column, plain_lines
 
 ANY = st.text(max_size=60)
 NASTY = st.text(st.sampled_from("\x00\x07\x1b\x7f\x85\x9b\u200b\u202e\u2066\ufeff\ud800\tabc"))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, Start
+from tcw.compiler.trace.records import AnyRecord, Start
+from tcw.viewers.recording import Recording
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.text.processes import Process, Several, report
 from tests.no_torch.two_traces import after, before
 from tests.no_torch.viewers.test_cache_changes import run
-from viewers.recording import Recording
-from viewers.text.lines import to_text
-from viewers.text.processes import Process, Several, report
 
 
 def process(records: list[AnyRecord], rank: int) -> Process:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     CacheLookup,
     Collective,
@@ -24,19 +24,19 @@ from compiler.trace.records import (
     TensorMeta,
     Text,
 )
-from compiler.trace.writer import text_hash
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary.differences.alignment import Alignment
-from viewers.summary.differences.caches import OWN_DEVICE, cache_changes
-from viewers.summary.own_words import common
-from viewers.summary.ranks.collectives import started
-from viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence
-from viewers.summary.ranks.times import rank_times
-from viewers.text.explain import explain
-from viewers.text.lines import to_text
-from viewers.text.processes import Process, Several, report
-from viewers.text.ranks import divergence_lines, ranks_lines
+from tcw.compiler.trace.writer import text_hash
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences.alignment import Alignment
+from tcw.viewers.summary.differences.caches import OWN_DEVICE, cache_changes
+from tcw.viewers.summary.own_words import common
+from tcw.viewers.summary.ranks.collectives import started
+from tcw.viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence
+from tcw.viewers.summary.ranks.times import rank_times
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.text.processes import Process, Several, report
+from tcw.viewers.text.ranks import divergence_lines, ranks_lines
 
 FILE = "/w/train.py"
 CODE = """\

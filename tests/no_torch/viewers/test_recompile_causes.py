@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     Advice,
     AnyRecord,
     Argument,
@@ -19,11 +19,11 @@ from compiler.trace.records import (
     Location,
     Recompile,
 )
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary, summarise
+from tcw.viewers.summary.recompiles import UNEXPLAINED, change_of, recompile_causes
 from tests.block_trace import block_trace
 from tests.no_torch import traces
-from viewers.recording import Recording
-from viewers.summary import Summary, summarise
-from viewers.summary.recompiles import UNEXPLAINED, change_of, recompile_causes
 
 
 def summary(records: list[AnyRecord]) -> Summary:

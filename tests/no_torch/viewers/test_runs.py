@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     End,
     EnginePart,
     EngineSpeed,
@@ -19,7 +19,7 @@ from compiler.trace.records import (
     Text,
     WhatIf,
 )
-from viewers.recording import Recording
+from tcw.viewers.recording import Recording
 
 SETTINGS = Settings(file="/m/model.py", record="steps")
 VETO = structs.replace(SETTINGS, overrides={"tcw/0/0/forward/fuse/a+b": "apart"})

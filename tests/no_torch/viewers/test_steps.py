@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace.records import Bytecode, Location, StackValue, Step, Text
-from viewers.recording import Recording
-from viewers.summary.steps import EVERY, StepTrack, book_of, instructions
+from tcw.compiler.trace.records import Bytecode, Location, StackValue, Step, Text
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.steps import EVERY, StepTrack, book_of, instructions
 
 
 @dataclass

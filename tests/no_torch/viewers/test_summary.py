@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     Advice,
     AnyRecord,
     Crossing,
@@ -22,16 +22,16 @@ from compiler.trace.records import (
     Phase,
     Speed,
 )
+from tcw.viewers.markdown.report import report
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary, summarise
+from tcw.viewers.summary.findings import findings_of_both
+from tcw.viewers.summary.numerics import numerics_words
+from tcw.viewers.text.explain import explain
+from tcw.viewers.text.lines import to_text
 from tests.block_trace import block_trace
 from tests.decided import pair_test
 from tests.no_torch import traces
-from viewers.markdown.report import report
-from viewers.recording import Recording
-from viewers.summary import Summary, summarise
-from viewers.summary.findings import findings_of_both
-from viewers.summary.numerics import numerics_words
-from viewers.text.explain import explain
-from viewers.text.lines import to_text
 
 
 def summary(records: list[AnyRecord]) -> Summary:

@@ -7,19 +7,19 @@ from collections.abc import Callable
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import Account, AccountLine, CallProfile
+from tcw.compiler.trace.records import Account, AccountLine, CallProfile
+from tcw.viewers.kit.figures import unit_for
+from tcw.viewers.panes import account
+from tcw.viewers.panes.rows import Content
+from tcw.viewers.panes.view import View
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile import profiles_of
+from tcw.viewers.summary.profile.accounts import account_tables
+from tcw.viewers.tables.account import account_lines, memory_lines
+from tcw.viewers.text.profile import profile
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import timed
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.kit.figures import unit_for
-from viewers.panes import account
-from viewers.panes.rows import Content
-from viewers.panes.view import View
-from viewers.recording import Recording
-from viewers.summary.profile import profiles_of
-from viewers.summary.profile.accounts import account_tables
-from viewers.tables.account import account_lines, memory_lines
-from viewers.text.profile import profile
 
 WIDTH = 100
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewers import words
+from tcw.viewers import words
 
 
 @pytest.mark.parametrize(

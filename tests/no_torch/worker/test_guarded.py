@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workbench.worker import guarded
+from tcw.workbench.worker import guarded
 
 
 @pytest.fixture(autouse=True)

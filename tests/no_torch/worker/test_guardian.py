@@ -17,7 +17,7 @@ import pytest
 
 PROGRAM = """
 import os, sys, time
-from workbench.worker import guardian
+from tcw.workbench.worker import guardian
 
 guard = guardian._guard
 def late(*given):

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from compiler.trace.records import Output, OutputCapped, Record
-from workbench.worker import output
-from workbench.worker.output import OutputStream
+from tcw.compiler.trace.records import Output, OutputCapped, Record
+from tcw.workbench.worker import output
+from tcw.workbench.worker.output import OutputStream
 
 
 def fed(*parts: bytes) -> list[Record]:

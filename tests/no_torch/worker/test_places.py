@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from compiler.trace.records import Location
-from workbench.worker import places
-from workbench.worker.autopsy import Autopsy, Stopped
+from tcw.compiler.trace.records import Location
+from tcw.workbench.worker import places
+from tcw.workbench.worker.autopsy import Autopsy, Stopped
 
 DUMP = """Fatal Python error: Segmentation fault
 
@@ -62,7 +62,7 @@ def test_a_line_that_cannot_be_read(tmp_path: Path) -> None:
 
 
 def test_deaths() -> None:
-    from compiler.trace.records import End, Failure, Output, Progress, Settings, Start
+    from tcw.compiler.trace.records import End, Failure, Output, Progress, Settings, Start
 
     def told(
         status: str, stopped: Stopped | None = None, *, failed: bool = False, said: str = ""

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workbench.worker.specification import (
+from tcw.workbench.worker.specification import (
     DTYPES,
     CallSpecification,
     SpecificationError,

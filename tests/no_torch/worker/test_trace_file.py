@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from compiler.output_file import OutputRefused
-from compiler.trace.reader import read_trace
+from tcw.compiler.output_file import OutputRefused
+from tcw.compiler.trace.reader import read_trace
+from tcw.workbench.worker.trace_file import TraceFile
 from tests.no_torch import traces
-from workbench.worker.trace_file import TraceFile
 
 
 def opened(path: Path) -> TraceFile:
@@ -56,7 +56,7 @@ def test_what_took_its_place_since_it_was_looked_at_is_not_emptied(
     trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The descriptor itself is looked at before the file is emptied."""
-    from workbench.worker import trace_file
+    from tcw.workbench.worker import trace_file
 
     model = tmp_path / "model.py"
     model.write_text("import torch\n")
@@ -84,7 +84,7 @@ def test_a_second_recording_is_refused(trace: Path) -> None:
 HOLDS = """
 import os, sys, time
 from pathlib import Path
-from workbench.worker.trace_file import TraceFile
+from tcw.workbench.worker.trace_file import TraceFile
 file = TraceFile(Path(sys.argv[1]), lambda record: None)
 os.set_inheritable(file.descriptor, True)
 child = os.fork()

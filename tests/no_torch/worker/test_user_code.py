@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from compiler.control.user_error import UserError
-from compiler.trace.records import Location
-from workbench.worker.user_code import UserCode, read_user_code
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.trace.records import Location
+from tcw.workbench.worker.user_code import UserCode, read_user_code
 
 
 def read(folder: Path, text: str) -> UserCode:

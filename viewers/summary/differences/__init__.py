@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from compiler.trace.records import Run, WhatIf
-from viewers.recording import Recording
-from viewers.summary import summarise
-from viewers.summary.differences.alignment import Alignment
-from viewers.summary.differences.decisions import DecisionChanges, decision_changes
-from viewers.summary.differences.effects import Effect, effects_of
-from viewers.summary.differences.figures import (
+from tcw.compiler.trace.records import Run, WhatIf
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.viewers.summary.differences.alignment import Alignment
+from tcw.viewers.summary.differences.decisions import DecisionChanges, decision_changes
+from tcw.viewers.summary.differences.effects import Effect, effects_of
+from tcw.viewers.summary.differences.figures import (
     CountChange,
     Figure,
     SettingChange,
@@ -29,10 +29,10 @@ from viewers.summary.differences.figures import (
     recompile_changes,
     setting_changes,
 )
-from viewers.summary.differences.kernel_changes import KernelChange, kernel_changes
-from viewers.summary.differences.measured import MeasuredDifference, measured_of
-from viewers.summary.differences.verdict import WhatIfVerdict, whatif_verdict
-from viewers.summary.differences.vetoes import Veto, vetoes_of
+from tcw.viewers.summary.differences.kernel_changes import KernelChange, kernel_changes
+from tcw.viewers.summary.differences.measured import MeasuredDifference, measured_of
+from tcw.viewers.summary.differences.verdict import WhatIfVerdict, whatif_verdict
+from tcw.viewers.summary.differences.vetoes import Veto, vetoes_of
 
 
 @dataclass(frozen=True)

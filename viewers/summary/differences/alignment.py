@@ -14,11 +14,11 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import NamedTuple
 
-from compiler.trace.matching import base_graph
-from compiler.trace.records import Graph, Location, Node
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary.differences.lines import gaps, matches
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Graph, Location, Node
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences.lines import gaps, matches
 
 _NUMBERED = re.compile(r"(primals_|tangents_|arg|bwd_rng_state_|fwd_rng_state_)\d+(_\d+)?")
 

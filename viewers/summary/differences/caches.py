@@ -1,7 +1,7 @@
 """Cold and warm: how two runs were served by the compile caches, and what a miss missed.
 
-Lookups of one cache are paired by what their keys are made of (`compiler.trace.key_components`):
-the key of the base with the most components in common with one that was not found.
+Lookups of one cache are paired by what their keys are made of (`trace.key_components`): the key
+of the base with the most components in common with one that was not found.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from compiler.trace.key_components import (
+from tcw.compiler.trace.key_components import (
     GRAPH,
     INPUT,
     Key,
@@ -21,12 +21,12 @@ from compiler.trace.key_components import (
     nearest,
     stored,
 )
-from compiler.trace.records import CacheLookup, End, FrameEnd, Graph, Node
-from viewers.collected import grouped
-from viewers.recording import Recording
-from viewers.summary.differences.alignment import Alignment, MatchedLine
-from viewers.summary.own_words import are_ranks, common
-from viewers.words import listed, plural, seconds_text
+from tcw.compiler.trace.records import CacheLookup, End, FrameEnd, Graph, Node
+from tcw.viewers.collected import grouped
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine
+from tcw.viewers.summary.own_words import are_ranks, common
+from tcw.viewers.words import listed, plural, seconds_text
 
 _SHOWN = 3
 _ARGUMENT = re.compile(r"L_(.+)_")

@@ -6,10 +6,10 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from viewers.summary.differences.alignment import Alignment, MatchedLine
-from viewers.summary.differences.figures import SettingChange
-from viewers.summary.differences.lines import gaps, matches
-from viewers.syntax import statements
+from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine
+from tcw.viewers.summary.differences.figures import SettingChange
+from tcw.viewers.summary.differences.lines import gaps, matches
+from tcw.viewers.syntax import statements
 
 _MOST_TEXT = 80
 """Characters of a source line that are quoted."""

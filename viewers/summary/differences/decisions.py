@@ -8,13 +8,13 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.control.decisions import VETO, split_id
-from compiler.trace import matching
-from compiler.trace.matching import base_graph
-from compiler.trace.records import SchedulerNode
-from viewers.recording import Recording
-from viewers.summary.differences.alignment import GONE, Alignment
-from viewers.summary.fusion import fusion_summary, node_labels
+from tcw.compiler.control.decisions import VETO, split_id
+from tcw.compiler.trace import matching
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import SchedulerNode
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences.alignment import GONE, Alignment
+from tcw.viewers.summary.fusion import fusion_summary, node_labels
 
 ChangeKind = Literal["vetoed", "forced", "overridden", "undone", "refused", "other", "new", "gone"]
 _ORDER: tuple[ChangeKind, ...] = (

@@ -12,29 +12,29 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from compiler.trace.matching import base_graph
-from compiler.trace.records import EagerFallback, Guards, Kernel
-from viewers.collected import grouped
-from viewers.labels import kernel_label
-from viewers.recording import Recording
-from viewers.summary import Summary, summarise
-from viewers.summary.budget import ERROR
-from viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
-from viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
-from viewers.summary.differences.caches import cache_changes
-from viewers.summary.differences.causes import Causes
-from viewers.summary.differences.decisions import unnumbered
-from viewers.summary.differences.figures import SettingChange
-from viewers.summary.differences.modules import by_module, in_every_layer, inputs_together
-from viewers.summary.differences.operation_words import operation_words
-from viewers.summary.differences.operations import OperationChange, operation_changes
-from viewers.summary.facts import real_kernels
-from viewers.summary.findings import fallback_reason, values_text
-from viewers.summary.on_stack import ON_STACK
-from viewers.words import bytes_change, error_text, listed, plural
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import EagerFallback, Guards, Kernel
+from tcw.viewers.collected import grouped
+from tcw.viewers.labels import kernel_label
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary, summarise
+from tcw.viewers.summary.budget import ERROR
+from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
+from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
+from tcw.viewers.summary.differences.caches import cache_changes
+from tcw.viewers.summary.differences.causes import Causes
+from tcw.viewers.summary.differences.decisions import unnumbered
+from tcw.viewers.summary.differences.figures import SettingChange
+from tcw.viewers.summary.differences.modules import by_module, in_every_layer, inputs_together
+from tcw.viewers.summary.differences.operation_words import operation_words
+from tcw.viewers.summary.differences.operations import OperationChange, operation_changes
+from tcw.viewers.summary.facts import real_kernels
+from tcw.viewers.summary.findings import fallback_reason, values_text
+from tcw.viewers.summary.on_stack import ON_STACK
+from tcw.viewers.words import bytes_change, error_text, listed, plural
 
 if TYPE_CHECKING:
-    from viewers.summary.differences import Difference
+    from tcw.viewers.summary.differences import Difference
 
 EffectKind = Literal[
     "failure", "numerics", "break", "fallback", "recompile", "backward", "size", "graph",

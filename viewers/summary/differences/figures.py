@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any
 
-from compiler.trace.records import CacheLookup, EagerFallback, Guards, Run, TorchSettings
-from viewers.recording import Recording
-from viewers.summary import Summary
-from viewers.summary.breaks import BreakSite
-from viewers.summary.differences.alignment import Alignment, MatchedLine
-from viewers.summary.differences.overrides import settings_of
-from viewers.summary.facts import FactUnit, numbers, without_addresses
-from viewers.summary.findings import values_text
+from tcw.compiler.trace.records import CacheLookup, EagerFallback, Guards, Run, TorchSettings
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary
+from tcw.viewers.summary.breaks import BreakSite
+from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine
+from tcw.viewers.summary.differences.overrides import settings_of
+from tcw.viewers.summary.facts import FactUnit, numbers, without_addresses
+from tcw.viewers.summary.findings import values_text
 
 
 @dataclass(frozen=True)

@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from compiler.trace import matching
-from compiler.trace.matching import Match
-from compiler.trace.records import Kernel, SchedulerNode
-from viewers.labels import kernel_label
-from viewers.recording import Recording
-from viewers.summary.differences.alignment import Alignment
-from viewers.summary.differences.lines import TextDiff, diff_lines
-from viewers.summary.own_words import are_ranks, common
-from viewers.words import listed
+from tcw.compiler.trace import matching
+from tcw.compiler.trace.matching import Match
+from tcw.compiler.trace.records import Kernel, SchedulerNode
+from tcw.viewers.labels import kernel_label
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences.alignment import Alignment
+from tcw.viewers.summary.differences.lines import TextDiff, diff_lines
+from tcw.viewers.summary.own_words import are_ranks, common
+from tcw.viewers.words import listed
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.records import Timed, WhatIf
-from viewers.kit.figures import TimeUnit, readable_unit
-from viewers.summary.differences.kernel_changes import KernelChange
-from viewers.summary.numerics import not_comparable, off_float64
-from viewers.words import error_text, percent
+from tcw.compiler.trace.records import Timed, WhatIf
+from tcw.viewers.kit.figures import TimeUnit, readable_unit
+from tcw.viewers.summary.differences.kernel_changes import KernelChange
+from tcw.viewers.summary.numerics import not_comparable, off_float64
+from tcw.viewers.words import error_text, percent
 
 MeasuredOutcome = Literal["faster", "slower", "in noise", "not measured"]
 

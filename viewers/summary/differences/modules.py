@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from viewers.recording import Recording
-from viewers.summary.differences.alignment import Alignment
-from viewers.summary.differences.operations import OperationChange, OperationChangeKind
-from viewers.words import listed, plural
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences.alignment import Alignment
+from tcw.viewers.summary.differences.operations import OperationChange, OperationChangeKind
+from tcw.viewers.words import listed, plural
 
 _NAMED = 4
 """Maximum number of operations that are named of a module."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viewers.summary.differences.operations import OperationChange
+from tcw.viewers.summary.differences.operations import OperationChange
 
 
 def operation_words(change: OperationChange) -> str:

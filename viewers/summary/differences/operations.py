@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.records import Node
-from viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
-from viewers.summary.ranks.graphs import input_name
-from viewers.words import shape_text
+from tcw.compiler.trace.records import Node
+from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
+from tcw.viewers.summary.ranks.graphs import input_name
+from tcw.viewers.words import shape_text
 
 OperationChangeKind = Literal[
     "new", "gone", "dtype", "inputs", "input dtype", "input shape",

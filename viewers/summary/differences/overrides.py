@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from msgspec import structs
 
-from compiler.trace.records import Resumed, Settings, Waiting
-from viewers.recording import Recording
+from tcw.compiler.trace.records import Resumed, Settings, Waiting
+from tcw.viewers.recording import Recording
 
 
 def settings_of(recording: Recording) -> Settings | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from viewers.summary.differences.measured import MeasuredDifference
+from tcw.viewers.summary.differences.measured import MeasuredDifference
 
 if TYPE_CHECKING:
-    from viewers.summary.differences import Difference
+    from tcw.viewers.summary.differences import Difference
 
 ChangeTone = Literal["good", "bad", "neutral"]
 

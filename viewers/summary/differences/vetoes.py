@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.control.decisions import APART, FUSE, split_id
-from compiler.trace.matching import base_graph
-from compiler.trace.records import FusionGroups, SchedulerNode
-from viewers.recording import Recording
-from viewers.summary.differences.overrides import settings_of
+from tcw.compiler.control.decisions import APART, FUSE, split_id
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import FusionGroups, SchedulerNode
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences.overrides import settings_of
 
 
 @dataclass(frozen=True)

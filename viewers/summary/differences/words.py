@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from viewers.summary.differences.decisions import DecisionChange, DecisionChanges
-from viewers.summary.differences.effects import Effect
-from viewers.summary.differences.figures import Figure
-from viewers.summary.differences.kernel_changes import KernelChange
-from viewers.summary.differences.measured import MeasuredDifference
-from viewers.summary.differences.vetoes import Veto
-from viewers.words import bytes_change, bytes_text, error_text, number, plural, seconds_text
+from tcw.viewers.summary.differences.decisions import DecisionChange, DecisionChanges
+from tcw.viewers.summary.differences.effects import Effect
+from tcw.viewers.summary.differences.figures import Figure
+from tcw.viewers.summary.differences.kernel_changes import KernelChange
+from tcw.viewers.summary.differences.measured import MeasuredDifference
+from tcw.viewers.summary.differences.vetoes import Veto
+from tcw.viewers.words import bytes_change, bytes_text, error_text, number, plural, seconds_text
 
 CHANGES: dict[str, tuple[str, str]] = {
     "vetoed": ("✗", "vetoed"),

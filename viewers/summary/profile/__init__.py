@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from compiler.trace import refs
-from compiler.trace.records import (
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import (
     Account,
     CallProfile,
     Ceilings,
@@ -21,14 +21,14 @@ from compiler.trace.records import (
     Region,
     Trial,
 )
-from viewers.recording import Recording
-from viewers.summary.profile.attribution import Cost, costs_by_ref
-from viewers.summary.profile.causes import causes_of
-from viewers.summary.profile.causes.cause import Cause, Suggestion
-from viewers.summary.profile.index import Index, newest
-from viewers.summary.profile.rows import RegionRow, Sort, region_rows
-from viewers.summary.profile.verdict import ProfileVerdict, verdict_of
-from viewers.summary.profile.waterfall import Waterfall, waterfall_of
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile.attribution import Cost, costs_by_ref
+from tcw.viewers.summary.profile.causes import causes_of
+from tcw.viewers.summary.profile.causes.cause import Cause, Suggestion
+from tcw.viewers.summary.profile.index import Index, newest
+from tcw.viewers.summary.profile.rows import RegionRow, Sort, region_rows
+from tcw.viewers.summary.profile.verdict import ProfileVerdict, verdict_of
+from tcw.viewers.summary.profile.waterfall import Waterfall, waterfall_of
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.trace.records import Account, AccountLine
-from viewers.places import FileNames
+from tcw.compiler.trace.records import Account, AccountLine
+from tcw.viewers.places import FileNames
 
 if TYPE_CHECKING:
-    from viewers.summary.profile import Profile
+    from tcw.viewers.summary.profile import Profile
 
 ORDER = ("operations", "kernels", "aten", "eager", "wrapper", "guards", "dispatch", "idle")
 """Summands of a call, from the work to what surrounds it."""

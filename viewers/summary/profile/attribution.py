@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from compiler.trace import refs
-from compiler.trace.records import CompiledStep
-from viewers.summary.profile.index import Index
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import CompiledStep
+from tcw.viewers.summary.profile.index import Index
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from viewers.summary.profile.index import Index
-from viewers.words import plural
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.words import plural
 
 _ONE_SIDED = "a region without a counterpart counts as neither lost nor won"
 

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple
 
-from compiler.control.decisions import engine_of
-from compiler.decision import ENGINE
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import (
+from tcw.compiler.control.decisions import engine_of
+from tcw.compiler.decision import ENGINE
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import (
     Account,
     CallProfile,
     CallTimeline,
@@ -24,8 +24,8 @@ from compiler.trace.records import (
     Node,
     Region,
 )
-from viewers.collected import grouped
-from viewers.recording import Recording
+from tcw.viewers.collected import grouped
+from tcw.viewers.recording import Recording
 
 _PHASES = ("", "forward", "backward", "step")
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import hypot
 
-from compiler.trace.records import CallProfile
+from tcw.compiler.trace.records import CallProfile
 
 SMALL = 0.01
 """Share of a call below which a difference is small."""

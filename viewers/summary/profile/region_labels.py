@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from compiler.trace.records import CompiledStep, EagerOperation, Region
-from viewers.summary.profile.causes.words import bare, is_product, split_arguments
-from viewers.summary.profile.index import Index
-from viewers.words import dtype_text
+from tcw.compiler.trace.records import CompiledStep, EagerOperation, Region
+from tcw.viewers.summary.profile.causes.words import bare, is_product, split_arguments
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.words import dtype_text
 
 _CASTS = frozenset({"_to_copy", "convert_element_type"})
 _ASKED = frozenset({"to", "float", "half", "double", "bfloat16", "type as", "to copy"})

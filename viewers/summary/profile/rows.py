@@ -12,8 +12,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compiler.trace import refs
-from compiler.trace.records import (
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import (
     CallProfile,
     CompiledStep,
     EagerOperation,
@@ -21,12 +21,12 @@ from compiler.trace.records import (
     Region,
     Timed,
 )
-from viewers.collected import grouped
-from viewers.summary.place import Place, place_of
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.ranking import TimeDifference, small_below, standings
-from viewers.summary.profile.region_labels import region_label
-from viewers.summary.profile.work import SideWork, sum_of, work_of
+from tcw.viewers.collected import grouped
+from tcw.viewers.summary.place import Place, place_of
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.ranking import TimeDifference, small_below, standings
+from tcw.viewers.summary.profile.region_labels import region_label
+from tcw.viewers.summary.profile.work import SideWork, sum_of, work_of
 
 RowStanding = Literal["lost", "won", "noise"]
 Sort = Literal["difference", "time", "line"]
@@ -86,7 +86,7 @@ class RegionRow:
 
     @property
     def same_calls(self) -> bool:
-        """Both sides run the same library calls: see `compiler.measure.regions.same_work`."""
+        """Both sides run the same library calls: see `tcw.compiler.measure.regions.same_work`."""
         return all(region.same == "calls" for region in self.regions)
 
     @property

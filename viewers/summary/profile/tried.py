@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import Trial
+from tcw.compiler.trace.records import Trial
 
 TOGETHER = "together"
 """Id of the trial that combines everything that helped."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.trace.records import CallProfile, ModeRow
-from viewers.summary.place import Place
-from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.verdict import MACHINE_BUSY, RECOMPILED, USELESS, Tone, VerdictDetail
-from viewers.words import percent, ratio_text, seconds_text
+from tcw.compiler.trace.records import CallProfile, ModeRow
+from tcw.viewers.summary.place import Place
+from tcw.viewers.summary.profile.causes.cause import Cause
+from tcw.viewers.summary.verdict import MACHINE_BUSY, RECOMPILED, USELESS, Tone, VerdictDetail
+from tcw.viewers.words import percent, ratio_text, seconds_text
 
 
 @dataclass(frozen=True)

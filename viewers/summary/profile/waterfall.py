@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from compiler.trace.records import CallProfile
-from viewers.summary.profile.rows import RegionRow, Sort, ordered
+from tcw.compiler.trace.records import CallProfile
+from tcw.viewers.summary.profile.rows import RegionRow, Sort, ordered
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.profile.rows import RegionRow
 
 OUTSIDE = "outside graphs"
 _PARTS = {"loss": "tcw's loss", "gradients": "autograd", "optimizer": "optimizer"}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from compiler.trace import roofline
-from compiler.trace.records import CompiledStep, EagerOperation, Timed
-from viewers.collected import known_sum
-from viewers.summary.profile.index import Index
+from tcw.compiler.trace import roofline
+from tcw.compiler.trace.records import CompiledStep, EagerOperation, Timed
+from tcw.viewers.collected import known_sum
+from tcw.viewers.summary.profile.index import Index
 
 Side = Sequence[CompiledStep] | Sequence[EagerOperation]
 

@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.matching import base_graph
-from compiler.trace.records import (
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import (
     AnyRecord,
     Collective,
     Collectives,
@@ -23,9 +23,9 @@ from compiler.trace.records import (
     Node,
     TensorMeta,
 )
-from viewers.recording import Recording
-from viewers.summary.place import Place, place_of
-from viewers.words import bytes_text, plural, tensor_text
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.place import Place, place_of
+from tcw.viewers.words import bytes_text, plural, tensor_text
 
 Where = Literal["graph", "ddp", "eager"]
 

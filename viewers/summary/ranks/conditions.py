@@ -7,10 +7,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from compiler.trace.records import Location
-from viewers.recording import Recording
-from viewers.summary.place import Place
-from viewers.syntax import statements
+from tcw.compiler.trace.records import Location
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.place import Place
+from tcw.viewers.syntax import statements
 
 _RANK = re.compile(r"(?:^|[^a-z])(?:rank|is_main_process|is_master|is_world_process_zero)", re.I)
 """In a condition that is another one on each rank."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     CacheLookup,
     FrameStart,
     Graph,
@@ -18,16 +18,16 @@ from compiler.trace.records import (
     Kernel,
     Location,
 )
-from viewers.collected import grouped
-from viewers.recording import Recording
-from viewers.summary.compile_seconds import compile_seconds
-from viewers.summary.place import Place, place_of
-from viewers.summary.ranks.collectives import Started, started
-from viewers.summary.ranks.conditions import asks_for_rank, calls_of, condition_of
-from viewers.summary.ranks.events import Event, Kind, events_of, function_of
-from viewers.summary.ranks.graphs import GraphSide, constant_sides, graph_sides, modules_only_of
-from viewers.summary.recompiles import recompile_causes
-from viewers.words import listed, plural, seconds_text
+from tcw.viewers.collected import grouped
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.compile_seconds import compile_seconds
+from tcw.viewers.summary.place import Place, place_of
+from tcw.viewers.summary.ranks.collectives import Started, started
+from tcw.viewers.summary.ranks.conditions import asks_for_rank, calls_of, condition_of
+from tcw.viewers.summary.ranks.events import Event, Kind, events_of, function_of
+from tcw.viewers.summary.ranks.graphs import GraphSide, constant_sides, graph_sides, modules_only_of
+from tcw.viewers.summary.recompiles import recompile_causes
+from tcw.viewers.words import listed, plural, seconds_text
 
 
 @dataclass(frozen=True)

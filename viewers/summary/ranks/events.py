@@ -11,8 +11,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from compiler.trace.compile_names import compile_of
-from compiler.trace.records import (
+from tcw.compiler.trace.compile_names import compile_of
+from tcw.compiler.trace.records import (
     AnyRecord,
     CacheLookup,
     FrameStart,
@@ -24,9 +24,9 @@ from compiler.trace.records import (
     Recompile,
     TensorMeta,
 )
-from viewers.recording import Recording
-from viewers.summary.own_words import common
-from viewers.summary.ranks.collectives import Started, started, without_group
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.own_words import common
+from tcw.viewers.summary.ranks.collectives import Started, started, without_group
 
 Kind = Literal[
     "frame", "recompile", "break", "graph", "constant", "guard", "kernel", "collective", "cache"

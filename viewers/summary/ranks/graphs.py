@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from compiler.trace.records import Graph, Location, Node
-from viewers.summary.ranks.events import constants
-from viewers.words import tensor_text
+from tcw.compiler.trace.records import Graph, Location, Node
+from tcw.viewers.summary.ranks.events import constants
+from tcw.viewers.words import tensor_text
 
 _INPUT = re.compile(r"^[LG]_(?P<name>\w+?)_?$")
 _FIELDS = re.compile(r"_(?:modules|parameters|buffers)_")

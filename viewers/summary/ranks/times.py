@@ -9,9 +9,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from viewers.summary.compile_seconds import compile_seconds
-from viewers.summary.ranks.divergence import RankMember
-from viewers.summary.ranks.events import function_of
+from tcw.viewers.summary.compile_seconds import compile_seconds
+from tcw.viewers.summary.ranks.divergence import RankMember
+from tcw.viewers.summary.ranks.events import function_of
 
 STRAGGLER = 1.2
 """A straggler compiles more than this many times the median."""

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import shlex
 
-from compiler.trace.records import ModeRow
-from viewers.kit.colours import TONES
-from viewers.kit.figures import unit_of
-from viewers.kit.lines import BLANK, TextLine, line
-from viewers.kit.spans import Role
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary import summarise
-from viewers.summary.profile import Profile, profiles_of
-from viewers.summary.profile.doubts import doubts
-from viewers.summary.profile.rows import Sort
-from viewers.summary.verdict import RECOMPILED
-from viewers.tables.account import memory_lines
-from viewers.tables.machine import ceilings_lines
-from viewers.text.explain import warning_lines
-from viewers.text.failure import failure_lines
-from viewers.text.header import title
-from viewers.text.profile.accounts import accounts_lines
-from viewers.text.profile.causes import causes_lines
-from viewers.text.profile.kernels import kernels_lines
-from viewers.text.profile.regions import regions_table
-from viewers.text.profile.results import modes_section, precision_section, trials_section
+from tcw.compiler.trace.records import ModeRow
+from tcw.viewers.kit.colours import TONES
+from tcw.viewers.kit.figures import unit_of
+from tcw.viewers.kit.lines import BLANK, TextLine, line
+from tcw.viewers.kit.spans import Role
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
+from tcw.viewers.summary.profile import Profile, profiles_of
+from tcw.viewers.summary.profile.doubts import doubts
+from tcw.viewers.summary.profile.rows import Sort
+from tcw.viewers.summary.verdict import RECOMPILED
+from tcw.viewers.tables.account import memory_lines
+from tcw.viewers.tables.machine import ceilings_lines
+from tcw.viewers.text.explain import warning_lines
+from tcw.viewers.text.failure import failure_lines
+from tcw.viewers.text.header import title
+from tcw.viewers.text.profile.accounts import accounts_lines
+from tcw.viewers.text.profile.causes import causes_lines
+from tcw.viewers.text.profile.kernels import kernels_lines
+from tcw.viewers.text.profile.regions import regions_table
+from tcw.viewers.text.profile.results import modes_section, precision_section, trials_section
 
 _MOST_LINES = 10_000
 _LEAST_CAUSES = 12

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from viewers.kit.figures import TimeUnit
-from viewers.kit.lines import BLANK, TextLine
-from viewers.kit.table import Cell, heading, table
-from viewers.plain import plain
-from viewers.summary.profile import Profile
-from viewers.summary.profile.accounts import account_tables
-from viewers.summary.profile.causes.words import bare
-from viewers.tables.account import account_lines, doubt_lines
-from viewers.words import plural
+from tcw.viewers.kit.figures import TimeUnit
+from tcw.viewers.kit.lines import BLANK, TextLine
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.profile import Profile
+from tcw.viewers.summary.profile.accounts import account_tables
+from tcw.viewers.summary.profile.causes.words import bare
+from tcw.viewers.tables.account import account_lines, doubt_lines
+from tcw.viewers.words import plural
 
 _NAMES = 4
 """At most this many names of operations are listed."""

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from compiler.trace.records import Settings
-from viewers.command_line import command_line
-from viewers.kit.cells import pad
-from viewers.kit.lines import BLANK, TextLine, fitted, line
-from viewers.kit.spans import Span
-from viewers.places import FileNames
-from viewers.plain import plain
-from viewers.summary.profile.causes.cause import Cause, first_of_groups
-from viewers.tables.findings import cause_lines, glyph_of
+from tcw.compiler.trace.records import Settings
+from tcw.viewers.command_line import command_line
+from tcw.viewers.kit.cells import pad
+from tcw.viewers.kit.lines import BLANK, TextLine, fitted, line
+from tcw.viewers.kit.spans import Span
+from tcw.viewers.places import FileNames
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.profile.causes.cause import Cause, first_of_groups
+from tcw.viewers.tables.findings import cause_lines, glyph_of
 
 
 def causes_lines(

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 
-from compiler.trace.records import CompiledStep
-from viewers.collected import grouped
-from viewers.kit.figures import TimeUnit
-from viewers.kit.lines import BLANK, TextLine
-from viewers.kit.table import Cell, heading, table
-from viewers.labels import kernel_label
-from viewers.places import FileNames
-from viewers.plain import plain
-from viewers.summary.profile import Profile
-from viewers.summary.profile.causes.words import bare
-from viewers.summary.profile.where import where
-from viewers.summary.profile.work import work_of
-from viewers.tables.machine import WORK_ALIGN, work_cells, work_heads
-from viewers.words import numbers_text, plural
+from tcw.compiler.trace.records import CompiledStep
+from tcw.viewers.collected import grouped
+from tcw.viewers.kit.figures import TimeUnit
+from tcw.viewers.kit.lines import BLANK, TextLine
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.labels import kernel_label
+from tcw.viewers.places import FileNames
+from tcw.viewers.plain import plain
+from tcw.viewers.summary.profile import Profile
+from tcw.viewers.summary.profile.causes.words import bare
+from tcw.viewers.summary.profile.where import where
+from tcw.viewers.summary.profile.work import work_of
+from tcw.viewers.tables.machine import WORK_ALIGN, work_cells, work_heads
+from tcw.viewers.words import numbers_text, plural
 
 
 def kernels_lines(

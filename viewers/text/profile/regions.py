@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from viewers.kit.figures import TimeUnit, share_text
-from viewers.kit.lines import TextLine, line
-from viewers.kit.spans import Line, Role, Span, width_of
-from viewers.places import FileNames
-from viewers.summary.profile import Profile
-from viewers.summary.profile.rows import RegionRow, Sort, ordered
-from viewers.summary.profile.waterfall import Sums, Waterfall
-from viewers.tables.region_lines import (
+from tcw.viewers.kit.figures import TimeUnit, share_text
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.spans import Line, Role, Span, width_of
+from tcw.viewers.places import FileNames
+from tcw.viewers.summary.profile import Profile
+from tcw.viewers.summary.profile.rows import RegionRow, Sort, ordered
+from tcw.viewers.summary.profile.waterfall import Sums, Waterfall
+from tcw.viewers.tables.region_lines import (
     FURTHER,
     HEADS,
     LINE,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.precision import excess, worst_output
-from compiler.trace.records import KernelPrecision, ModeRow, Trial
-from viewers.collected import grouped
-from viewers.kernel_names import KernelNames
-from viewers.kit.lines import BLANK, TextLine, line
-from viewers.kit.table import heading
-from viewers.summary.profile import Profile
-from viewers.summary.profile.tried import chosen
-from viewers.tables.modes import modes_lines, notes_lines
-from viewers.tables.precision import precision_lines
-from viewers.tables.trials import trial_lines
-from viewers.words import listed, plural
+from tcw.compiler.trace.precision import excess, worst_output
+from tcw.compiler.trace.records import KernelPrecision, ModeRow, Trial
+from tcw.viewers.collected import grouped
+from tcw.viewers.kernel_names import KernelNames
+from tcw.viewers.kit.lines import BLANK, TextLine, line
+from tcw.viewers.kit.table import heading
+from tcw.viewers.summary.profile import Profile
+from tcw.viewers.summary.profile.tried import chosen
+from tcw.viewers.tables.modes import modes_lines, notes_lines
+from tcw.viewers.tables.precision import precision_lines
+from tcw.viewers.tables.trials import trial_lines
+from tcw.viewers.words import listed, plural
 
 _WORST = 4
 """Kernels listed, besides the first that is wrong."""

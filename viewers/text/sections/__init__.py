@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import cast, get_args
 
-from compiler.trace.records.session import FactKind
-from viewers.kit.lines import TextLine
-from viewers.kit.table import heading
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary import Summary
-from viewers.words import NOT_IN_LOG
+from tcw.compiler.trace.records.session import FactKind
+from tcw.viewers.kit.lines import TextLine
+from tcw.viewers.kit.table import heading
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import Summary
+from tcw.viewers.words import NOT_IN_LOG
 
 SECTIONS = (
     "engines",
@@ -64,7 +64,7 @@ Section = Callable[[SectionView], list[TextLine]]
 def section(name: str) -> Section:
     """The function that draws section `name` of `SECTIONS`. For a log without such facts, it says
     so."""
-    found: Section = import_module(f"viewers.text.sections.{name}").section
+    found: Section = import_module(f"tcw.viewers.text.sections.{name}").section
     return lambda view: [heading(name, NOT_IN_LOG)] if _lacks(view, name) else found(view)
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Partition
-from viewers.kit.lines import TextLine, apart
-from viewers.kit.table import heading
-from viewers.summary.memory import by_choice, partition_words
-from viewers.tables.saved import saved_lines
-from viewers.text.sections import SectionView
+from tcw.compiler.trace.records import Partition
+from tcw.viewers.kit.lines import TextLine, apart
+from tcw.viewers.kit.table import heading
+from tcw.viewers.summary.memory import by_choice, partition_words
+from tcw.viewers.tables.saved import saved_lines
+from tcw.viewers.text.sections import SectionView
 
 
 def section(view: SectionView) -> list[TextLine]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from viewers.kit.lines import BLANK, TextLine, apart, line, prose
-from viewers.kit.table import Cell, heading, table
-from viewers.summary.breaks import BreakSite
-from viewers.tables.findings import advice_lines
-from viewers.tables.places import place_lines
-from viewers.text.sections import SectionView
-from viewers.words import plural, tensor_text
+from tcw.viewers.kit.lines import BLANK, TextLine, apart, line, prose
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.summary.breaks import BreakSite
+from tcw.viewers.tables.findings import advice_lines
+from tcw.viewers.tables.places import place_lines
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import plural, tensor_text
 
 
 def section(view: SectionView) -> list[TextLine]:

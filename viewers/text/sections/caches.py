@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from viewers.kit.lines import TextLine, line
-from viewers.kit.table import heading, table
-from viewers.text.sections import SectionView
-from viewers.words import plural, seconds_text
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.table import heading, table
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import plural, seconds_text
 
 REASONS = 5
 """Distinct reasons shown per cache."""

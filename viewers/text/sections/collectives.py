@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import DdpBucket, DdpBuckets
-from viewers.kit.lines import TextLine, line
-from viewers.kit.table import Cell, heading, table
-from viewers.recording import Recording
-from viewers.summary.place import Place
-from viewers.summary.ranks.collectives import Started, started
-from viewers.text.sections import SectionView
-from viewers.words import NOT_IN_LOG, bytes_text, listed, plural
+from tcw.compiler.trace.records import DdpBucket, DdpBuckets
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.place import Place
+from tcw.viewers.summary.ranks.collectives import Started, started
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import NOT_IN_LOG, bytes_text, listed, plural
 
 _UNSEEN = f"outside graphs and by DDP {NOT_IN_LOG}"
 NOT_SCHEDULED = "not scheduled by Inductor: overlap unknown"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from viewers.kit.lines import TextLine, line
-from viewers.kit.table import Cell, heading, table
-from viewers.summary.cudagraphs import CudagraphUse, cudagraph_costs, cudagraph_words
-from viewers.text.sections import SectionView
-from viewers.words import NOT_IN_LOG, bytes_text, plural, seconds_text
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.summary.cudagraphs import CudagraphUse, cudagraph_costs, cudagraph_words
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import NOT_IN_LOG, bytes_text, plural, seconds_text
 
 
 def section(view: SectionView) -> list[TextLine]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Decided
-from viewers.collected import grouped
-from viewers.kit.lines import TextLine, apart, line
-from viewers.kit.table import Cell, heading, table
-from viewers.text.sections import SectionView
-from viewers.words import plural
+from tcw.compiler.trace.records import Decided
+from tcw.viewers.collected import grouped
+from tcw.viewers.kit.lines import TextLine, apart, line
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import plural
 
 FEW = 40
 """Maximum number of decisions listed of each kind; `decisions=all` lists every one."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from compiler.trace.records import Kernel
-from viewers.kernel_names import KernelNames
-from viewers.kit.lines import BLANK, TextLine, line
-from viewers.kit.table import Cell, heading, table
-from viewers.labels import WRITTEN_IN
-from viewers.summary.engines import Both, Comparison, LineUp, compare
-from viewers.tables.engines import stages_lines
-from viewers.text.sections import SectionView
-from viewers.words import bytes_text, number, plural
+from tcw.compiler.trace.records import Kernel
+from tcw.viewers.kernel_names import KernelNames
+from tcw.viewers.kit.lines import BLANK, TextLine, line
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.labels import WRITTEN_IN
+from tcw.viewers.summary.engines import Both, Comparison, LineUp, compare
+from tcw.viewers.tables.engines import stages_lines
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import bytes_text, number, plural
 
 
 def section(view: SectionView) -> list[TextLine]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from viewers.kit.lines import TextLine, apart, line
-from viewers.kit.table import Cell, heading, table
-from viewers.summary.fusion import GraphFusion, PairResult, node_labels, rule_words
-from viewers.text.sections import SectionView
-from viewers.words import bytes_text, number, plural
+from tcw.viewers.kit.lines import TextLine, apart, line
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.summary.fusion import GraphFusion, PairResult, node_labels, rule_words
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import bytes_text, number, plural
 
 EXAMPLES = 3
 """Maximum number of distinct reasons shown per rule; the rest are counted."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Graph, Node
-from viewers.kit.lines import BLANK, TextLine, line
-from viewers.kit.table import Cell, heading, table
-from viewers.summary.calls import Piece
-from viewers.summary.findings import crossing_text
-from viewers.text.sections import SectionView
-from viewers.words import plural, tensor_text
+from tcw.compiler.trace.records import Graph, Node
+from tcw.viewers.kit.lines import BLANK, TextLine, line
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.summary.calls import Piece
+from tcw.viewers.summary.findings import crossing_text
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import plural, tensor_text
 
 
 def section(view: SectionView) -> list[TextLine]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.trace.records import DynamicSize, FrameStart, Guards
-from viewers.kit.lines import BLANK, TextLine, apart, line
-from viewers.kit.table import heading
-from viewers.summary.function_names import FunctionNames
-from viewers.summary.guards import Condition, GuardGroups, guard_groups
-from viewers.tables.guards import (
+from tcw.compiler.trace.records import DynamicSize, FrameStart, Guards
+from tcw.viewers.kit.lines import BLANK, TextLine, apart, line
+from tcw.viewers.kit.table import heading
+from tcw.viewers.summary.function_names import FunctionNames
+from tcw.viewers.summary.guards import Condition, GuardGroups, guard_groups
+from tcw.viewers.tables.guards import (
     GuardRow,
     check_words,
     condition_rows,
@@ -21,8 +21,8 @@ from viewers.tables.guards import (
     kinds_lines,
     single_rows,
 )
-from viewers.text.sections import SectionView
-from viewers.words import plural
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import plural
 
 
 def section(view: SectionView) -> list[TextLine]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from viewers.collected import grouped
-from viewers.kit.lines import TextLine, apart, line
-from viewers.kit.table import heading
-from viewers.labels import binary_words
-from viewers.summary.kernels import KernelRow
-from viewers.summary.profile import profile_of
-from viewers.tables.kernels import kernels_lines
-from viewers.text.sections import SectionView
-from viewers.words import plural
+from tcw.viewers.collected import grouped
+from tcw.viewers.kit.lines import TextLine, apart, line
+from tcw.viewers.kit.table import heading
+from tcw.viewers.labels import binary_words
+from tcw.viewers.summary.kernels import KernelRow
+from tcw.viewers.summary.profile import profile_of
+from tcw.viewers.tables.kernels import kernels_lines
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import plural
 
 
 def section(view: SectionView) -> list[TextLine]:

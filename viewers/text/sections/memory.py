@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Buffer, MemoryPlan
-from viewers.kit.lines import TextLine, apart
-from viewers.kit.table import Cell, heading, table
-from viewers.summary.memory import peak_words, reuse_of, reuse_words
-from viewers.text.sections import SectionView
-from viewers.words import bytes_text
+from tcw.compiler.trace.records import Buffer, MemoryPlan
+from tcw.viewers.kit.lines import TextLine, apart
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.summary.memory import peak_words, reuse_of, reuse_words
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import bytes_text
 
 LARGEST = 5
 """Maximum number of buffers listed of each graph, unknown sizes last."""

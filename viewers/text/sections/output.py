@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Output, OutputCapped
-from viewers.kit.lines import TextLine, apart, line
-from viewers.kit.table import heading
-from viewers.plain import plain_lines
-from viewers.text.sections import SectionView
-from viewers.words import bytes_text
+from tcw.compiler.trace.records import Output, OutputCapped
+from tcw.viewers.kit.lines import TextLine, apart, line
+from tcw.viewers.kit.table import heading
+from tcw.viewers.plain import plain_lines
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import bytes_text
 
 
 def section(view: SectionView) -> list[TextLine]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from viewers.kit.lines import TextLine, line
-from viewers.kit.table import Cell, heading, table
-from viewers.text.sections import SectionView
-from viewers.words import number, plural, seconds_text
+from tcw.viewers.kit.lines import TextLine, line
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import number, plural, seconds_text
 
 FOLDED = 1000
 """Phases below this share of the time are counted on one line."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from viewers.kit.lines import TextLine, apart, line
-from viewers.kit.table import Cell, heading, table
-from viewers.summary.findings import recompile_title
-from viewers.summary.recompiles import RecompileCause
-from viewers.tables.findings import advice_lines
-from viewers.tables.places import place_lines
-from viewers.text.sections import SectionView
-from viewers.words import plural, seconds_text
+from tcw.viewers.kit.lines import TextLine, apart, line
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.summary.findings import recompile_title
+from tcw.viewers.summary.recompiles import RecompileCause
+from tcw.viewers.tables.findings import advice_lines
+from tcw.viewers.tables.places import place_lines
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import plural, seconds_text
 
 
 def section(view: SectionView) -> list[TextLine]:

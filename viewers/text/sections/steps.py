@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Step
-from viewers.collected import grouped
-from viewers.kit.lines import TextLine, apart
-from viewers.kit.table import Cell, heading, table
-from viewers.text.sections import SectionView
-from viewers.words import indent, listed, plural
+from tcw.compiler.trace.records import Step
+from tcw.viewers.collected import grouped
+from tcw.viewers.kit.lines import TextLine, apart
+from tcw.viewers.kit.table import Cell, heading, table
+from tcw.viewers.text.sections import SectionView
+from tcw.viewers.words import indent, listed, plural
 
 
 def section(view: SectionView) -> list[TextLine]:

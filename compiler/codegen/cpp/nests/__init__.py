@@ -7,6 +7,6 @@ row is traversed in passes (`passes`). `rows` writes their loops, `accumulators`
 expressions, each in the outermost loop that has everything it needs.
 """
 
-from compiler.codegen.cpp.nests.emit import emit
+from tcw.compiler.codegen.cpp.nests.emit import emit
 
 __all__ = ["emit"]

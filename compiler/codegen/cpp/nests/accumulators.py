@@ -10,20 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.passes import Pass
-from compiler.codegen.cpp.nests.quick import quick_max
-from compiler.codegen.cpp.nests.riders import Rider
-from compiler.codegen.cpp.nests.row_arrays import RowArrays
-from compiler.codegen.cpp.nests.scratch import Array
-from compiler.codegen.cpp.nests.values import Values
-from compiler.codegen.cpp.vocabulary import Lanes
-from compiler.codegen.nests.names import base_name
-from compiler.codegen.nests.online import has_online_sum
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.graph import ARG
-from compiler.loops.nest import Reduction
-from compiler.loops.sizes import Size, c_expression, multiply
+from tcw.compiler.codegen.cpp.nests.code import Code, Scope
+from tcw.compiler.codegen.cpp.nests.passes import Pass
+from tcw.compiler.codegen.cpp.nests.quick import quick_max
+from tcw.compiler.codegen.cpp.nests.riders import Rider
+from tcw.compiler.codegen.cpp.nests.row_arrays import RowArrays
+from tcw.compiler.codegen.cpp.nests.scratch import Array
+from tcw.compiler.codegen.cpp.nests.values import Values
+from tcw.compiler.codegen.cpp.vocabulary import Lanes
+from tcw.compiler.codegen.nests.names import base_name
+from tcw.compiler.codegen.nests.online import has_online_sum
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.nest import Reduction
+from tcw.compiler.loops.sizes import Size, c_expression, multiply
 
 LARGEST = {"float32": 3.4028234663852886e38}
 ROOM = 2.0

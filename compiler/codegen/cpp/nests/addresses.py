@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.loops.layouts import View, normalize
-from compiler.loops.sizes import Size, c_expression, product
+from tcw.compiler.loops.layouts import View, normalize
+from tcw.compiler.loops.sizes import Size, c_expression, product
 
 
 def step_text(step: Size) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from compiler.codegen.cpp.vocabulary import Lanes
-from compiler.codegen.nests.values import Level
+from tcw.compiler.codegen.cpp.vocabulary import Lanes
+from tcw.compiler.codegen.nests.values import Level
 
 INDENT = "    "
 

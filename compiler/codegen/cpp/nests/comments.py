@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from compiler.codegen.cpp.nests.code import Code
-from compiler.codegen.cpp.nests.passes import Pass
-from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.names import base_name, printable
-from compiler.loops.nest import Write
+from tcw.compiler.codegen.cpp.nests.code import Code
+from tcw.compiler.codegen.cpp.nests.passes import Pass
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.codegen.nests.names import base_name, printable
+from tcw.compiler.loops.nest import Write
 
 LINES = 6
 """Maximum number of source lines above one loop; the rest is counted."""

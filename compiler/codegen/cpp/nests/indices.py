@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.codegen.cpp.nests.code import Scope
-from compiler.codegen.cpp.vocabulary import INDEX_OUT_OF_RANGE, SAYS, Lanes
-from compiler.codegen.cpp.vocabulary.arithmetic import any_wide_lane
-from compiler.loops.expressions import Const, Expression, IndexTerm, Op, ReadIndexed, SizeOf
-from compiler.loops.sizes import c_expression
+from tcw.compiler.codegen.cpp.nests.code import Scope
+from tcw.compiler.codegen.cpp.vocabulary import INDEX_OUT_OF_RANGE, SAYS, Lanes
+from tcw.compiler.codegen.cpp.vocabulary.arithmetic import any_wide_lane
+from tcw.compiler.loops.expressions import Const, Expression, IndexTerm, Op, ReadIndexed, SizeOf
+from tcw.compiler.loops.sizes import c_expression
 
 OUT_OF_RANGE = """\
 __attribute__((noinline, cold)) long out_of_range(long index, long size, int code, int* error) {

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from compiler.codegen.nests.facts import Facts
-from compiler.loops.nest import Write
-from compiler.loops.sizes import Size, add
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.loops.nest import Write
+from tcw.compiler.loops.sizes import Size, add
 
 ALWAYS_INTERLEAVED, MOST_INTERLEAVED = 4, 8
 """Writes that are shuffled into whole vectors: n vectors take n * (n - 1) shuffles, and as many

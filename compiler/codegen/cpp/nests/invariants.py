@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.codegen.cpp.nests.passes import INVARIANT
-from compiler.codegen.nests.facts import Facts
-from compiler.loops.expressions import Expression, Local, Op
-from compiler.loops.nest import Let, Nest, Statement
+from tcw.compiler.codegen.cpp.nests.passes import INVARIANT
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.loops.expressions import Expression, Local, Op
+from tcw.compiler.loops.nest import Let, Nest, Statement
 
 
 def with_invariants(nest: Nest) -> Nest:

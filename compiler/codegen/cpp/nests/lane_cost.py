@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping
 
-from compiler.codegen.cpp.nests.interleaved import all_interleaved
-from compiler.codegen.cpp.nests.tiling import share_a_set
-from compiler.codegen.cpp.nests.windows import window
-from compiler.codegen.cpp.vocabulary.strided import is_near
-from compiler.codegen.nests.facts import Facts, estimate
-from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import Op, Read, ReadIndexed
-from compiler.loops.graph import ARG
-from compiler.loops.nest import Reduction, ScanAlong, Statement, Write, expressions, reads_in
-from compiler.loops.operators import OPERATORS
-from compiler.loops.sizes import Size
+from tcw.compiler.codegen.cpp.nests.interleaved import all_interleaved
+from tcw.compiler.codegen.cpp.nests.tiling import share_a_set
+from tcw.compiler.codegen.cpp.nests.windows import window
+from tcw.compiler.codegen.cpp.vocabulary.strided import is_near
+from tcw.compiler.codegen.nests.facts import Facts, estimate
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.expressions import Op, Read, ReadIndexed
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.nest import Reduction, ScanAlong, Statement, Write, expressions, reads_in
+from tcw.compiler.loops.operators import OPERATORS
+from tcw.compiler.loops.sizes import Size
 
 TILED, TILED_WRITE = 8, 22
 """Cost of a transposed read in vector instructions: its load, transpose steps and store; and of a

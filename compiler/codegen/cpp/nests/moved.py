@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from compiler.codegen.cpp.vocabulary.types import BITS, bits_of
-from compiler.loops.expressions import Const, Expression, Local, Read, ReadIndexed
-from compiler.loops.nest import Let, Nest, Statement, Write, expressions
+from tcw.compiler.codegen.cpp.vocabulary.types import BITS, bits_of
+from tcw.compiler.loops.expressions import Const, Expression, Local, Read, ReadIndexed
+from tcw.compiler.loops.nest import Let, Nest, Statement, Write, expressions
 
 
 def as_bits(nest: Nest, dtypes: Mapping[str, str]) -> tuple[Nest, Mapping[str, str]]:

@@ -6,11 +6,11 @@ If a vector contains a greater element, which is rare, the top is raised and the
 
 from __future__ import annotations
 
-from compiler.codegen.cpp.nests.schedule import Schedule
-from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.online import with_online_sums
-from compiler.loops.dtypes import REDUCED
-from compiler.loops.nest import Nest, Reduction, reads_in
+from tcw.compiler.codegen.cpp.nests.schedule import Schedule
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.codegen.nests.online import with_online_sums
+from tcw.compiler.loops.dtypes import REDUCED
+from tcw.compiler.loops.nest import Nest, Reduction, reads_in
 
 LONG = 1 << 11
 """Row length from which the rare rescaling costs less than a second pass."""

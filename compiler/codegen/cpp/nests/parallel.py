@@ -7,7 +7,7 @@ any number of threads, and needs no memory per block.
 
 from __future__ import annotations
 
-from compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 
 PARAMETERS = "void* const* pointers, const long* sizes, char* workspace, int* error"
 ARGUMENTS = "pointers, sizes, workspace, error"

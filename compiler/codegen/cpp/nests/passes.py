@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from compiler.codegen.choices import NestChooser
-from compiler.codegen.cpp.nests.questions import AGAIN, BEFORE, KEEP, RELOAD, kept
-from compiler.codegen.cpp.nests.streams import apart
-from compiler.codegen.nests.facts import Facts, overwrites
-from compiler.loops.dtypes import REDUCED
-from compiler.loops.expressions import Local, Read
-from compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, reads_in
+from tcw.compiler.codegen.choices import NestChooser
+from tcw.compiler.codegen.cpp.nests.questions import AGAIN, BEFORE, KEEP, RELOAD, kept
+from tcw.compiler.codegen.cpp.nests.streams import apart
+from tcw.compiler.codegen.nests.facts import Facts, overwrites
+from tcw.compiler.loops.dtypes import REDUCED
+from tcw.compiler.loops.expressions import Local, Read
+from tcw.compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, reads_in
 
 HEAVY = 8
 """Cost above which recomputing a value is slower than a row buffer."""

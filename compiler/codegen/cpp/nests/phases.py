@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 
-from compiler.codegen.choices import Chooser, NestChooser, of_nest
-from compiler.codegen.cpp.isa import Isa
-from compiler.codegen.cpp.nests import questions
-from compiler.codegen.cpp.nests.invariants import with_invariants
-from compiler.codegen.cpp.nests.online import online
-from compiler.codegen.cpp.nests.reserved import RESERVED
-from compiler.codegen.cpp.nests.riders import (
+from tcw.compiler.codegen.choices import Chooser, NestChooser, of_nest
+from tcw.compiler.codegen.cpp.isa import Isa
+from tcw.compiler.codegen.cpp.nests import questions
+from tcw.compiler.codegen.cpp.nests.invariants import with_invariants
+from tcw.compiler.codegen.cpp.nests.online import online
+from tcw.compiler.codegen.cpp.nests.reserved import RESERVED
+from tcw.compiler.codegen.cpp.nests.riders import (
     EACH_BYTES,
     LARGE_BLOCKS,
     LARGE_BYTES,
@@ -27,19 +27,28 @@ from compiler.codegen.cpp.nests.riders import (
     total_width,
     totals_of,
 )
-from compiler.codegen.cpp.nests.schedule import COLUMNS, UNITS, Schedule, schedule
-from compiler.codegen.cpp.nests.scratch import Array, dense
-from compiler.codegen.cpp.nests.units import BLOCKS, Units
-from compiler.codegen.cpp.nests.values import Base
-from compiler.codegen.nests.facts import LINE, Facts, estimate, overwrites
-from compiler.codegen.nests.names import Names
-from compiler.codegen.nests.simplify import behind_a_leading_axis, regroup, simplify
-from compiler.codegen.nests.workspace import Workspace
-from compiler.loops.dtypes import BYTES, compute_dtype
-from compiler.loops.expressions import Address, Expression, Local, Read, convert
-from compiler.loops.graph import ARG
-from compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write, rewritten
-from compiler.loops.sizes import Size, multiply
+from tcw.compiler.codegen.cpp.nests.schedule import COLUMNS, UNITS, Schedule, schedule
+from tcw.compiler.codegen.cpp.nests.scratch import Array, dense
+from tcw.compiler.codegen.cpp.nests.units import BLOCKS, Units
+from tcw.compiler.codegen.cpp.nests.values import Base
+from tcw.compiler.codegen.nests.facts import LINE, Facts, estimate, overwrites
+from tcw.compiler.codegen.nests.names import Names
+from tcw.compiler.codegen.nests.simplify import behind_a_leading_axis, regroup, simplify
+from tcw.compiler.codegen.nests.workspace import Workspace
+from tcw.compiler.loops.dtypes import BYTES, compute_dtype
+from tcw.compiler.loops.expressions import Address, Expression, Local, Read, convert
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.nest import (
+    Axis,
+    Let,
+    Nest,
+    Reduction,
+    ScanAlong,
+    Statement,
+    Write,
+    rewritten,
+)
+from tcw.compiler.loops.sizes import Size, multiply
 
 SMALL = 100_000
 """Work (elements times instructions) below which a nest stays on one thread: 2 µs, of which half

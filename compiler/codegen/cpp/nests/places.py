@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.nests.addresses import step_text
-from compiler.codegen.cpp.nests.code import Scope
-from compiler.codegen.cpp.nests.indices import checked_places
-from compiler.loops.expressions import IndexTerm, Read, ReadIndexed
+from tcw.compiler.codegen.cpp.nests.addresses import step_text
+from tcw.compiler.codegen.cpp.nests.code import Scope
+from tcw.compiler.codegen.cpp.nests.indices import checked_places
+from tcw.compiler.loops.expressions import IndexTerm, Read, ReadIndexed
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.nests.values import Values
+    from tcw.compiler.codegen.cpp.nests.values import Values
 
 
 def read_by_places(values: Values, read: ReadIndexed, scope: Scope) -> str | None:

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from compiler.codegen.choices import NestChooser
-from compiler.codegen.cpp.isa import Isa
-from compiler.codegen.nests.facts import Facts
-from compiler.loops.graph import ARG
-from compiler.loops.nest import Reduction, ScanAlong, Statement, Write
-from compiler.loops.printer.words import axis_name
-from compiler.loops.sizes import Size
-from compiler.trace.byte_counts import bytes_text
-from compiler.trace.plurals import plural
+from tcw.compiler.codegen.choices import NestChooser
+from tcw.compiler.codegen.cpp.isa import Isa
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.nest import Reduction, ScanAlong, Statement, Write
+from tcw.compiler.loops.printer.words import axis_name
+from tcw.compiler.loops.sizes import Size
+from tcw.compiler.trace.byte_counts import bytes_text
+from tcw.compiler.trace.plurals import plural
 
 WIDTHS = (1, 2, 4, 8, 16)
 BLOCKS = (64, 256, 1024, 4096, 16384)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TypeGuard
 
-from compiler.codegen.nests.facts import Facts
-from compiler.loops.dtypes import FLOATS
-from compiler.loops.expressions import Const, Expression, Local, Op, walk
-from compiler.loops.nest import Let, Reduction, Write, expressions
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.loops.dtypes import FLOATS
+from tcw.compiler.loops.expressions import Const, Expression, Local, Op, walk
+from tcw.compiler.loops.nest import Let, Reduction, Write, expressions
 
 _EXP = frozenset({"float32", "float64"})
 """The dtypes in which exp has quick forms."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.codegen.cpp.nests.windows import window
-from compiler.codegen.nests.facts import Facts
-from compiler.loops.dtypes import BYTES, compute_dtype
-from compiler.loops.expressions import Expression, Op, Position, Read, ReadIndexed
-from compiler.loops.graph import ARG
-from compiler.loops.nest import Reduction, Write
-from compiler.loops.sizes import Size, multiply
+from tcw.compiler.codegen.cpp.nests.windows import window
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.loops.dtypes import BYTES, compute_dtype
+from tcw.compiler.loops.expressions import Expression, Op, Position, Read, ReadIndexed
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.nest import Reduction, Write
+from tcw.compiler.loops.sizes import Size, multiply
 
 MOST_POSITIONS = 1 << 31
 """Number of elements whose positions fit in a 32-bit integer."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from compiler.codegen.cpp.vocabulary import NAMES
-from compiler.loops.operators import OPERATORS
+from tcw.compiler.codegen.cpp.vocabulary import NAMES
+from tcw.compiler.loops.operators import OPERATORS
 
 WORDS = """\
 alignas and asm auto bool bitand bitor break case catch char class compl concept const continue

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.row_arrays import Elements, RowArrays
-from compiler.codegen.cpp.nests.schedule import STEPS, Schedule
-from compiler.codegen.cpp.nests.scratch import Array
-from compiler.codegen.cpp.nests.values import Values
-from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.names import base_name
-from compiler.loops.dtypes import BYTES, FLOATS, compute_dtype
-from compiler.loops.nest import Nest, Reduction
-from compiler.loops.sizes import Size, c_expression
+from tcw.compiler.codegen.cpp.nests.code import Code, Scope
+from tcw.compiler.codegen.cpp.nests.row_arrays import Elements, RowArrays
+from tcw.compiler.codegen.cpp.nests.schedule import STEPS, Schedule
+from tcw.compiler.codegen.cpp.nests.scratch import Array
+from tcw.compiler.codegen.cpp.nests.values import Values
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.codegen.nests.names import base_name
+from tcw.compiler.loops.dtypes import BYTES, FLOATS, compute_dtype
+from tcw.compiler.loops.nest import Nest, Reduction
+from tcw.compiler.loops.sizes import Size, c_expression
 
 TURN_WORDS = 8
 """Numbers from one turn to the next: one cache line."""

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.schedule import Schedule
-from compiler.codegen.cpp.nests.scratch import Array, Scratch
-from compiler.codegen.cpp.vocabulary import Lanes
-from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.names import base_name
-from compiler.loops.expressions import Local
-from compiler.loops.graph import ARG
-from compiler.loops.sizes import Size, c_expression
+from tcw.compiler.codegen.cpp.nests.code import Code, Scope
+from tcw.compiler.codegen.cpp.nests.schedule import Schedule
+from tcw.compiler.codegen.cpp.nests.scratch import Array, Scratch
+from tcw.compiler.codegen.cpp.vocabulary import Lanes
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.codegen.nests.names import base_name
+from tcw.compiler.loops.expressions import Local
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.sizes import Size, c_expression
 
 
 class RowArrays:

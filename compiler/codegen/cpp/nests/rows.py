@@ -5,35 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from compiler.codegen.choices import NestChooser
-from compiler.codegen.cpp.nests import questions
-from compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators
-from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.comments import Comments
-from compiler.codegen.cpp.nests.passes import Pass, Passes
-from compiler.codegen.cpp.nests.riders import CHAIN, PRODUCT_STEPS, Blocks, Rider
-from compiler.codegen.cpp.nests.row_arrays import RowArrays
-from compiler.codegen.cpp.nests.scans import Scans
-from compiler.codegen.cpp.nests.schedule import STEPS, Schedule
-from compiler.codegen.cpp.nests.scratch import Scratch
-from compiler.codegen.cpp.nests.side_by_side import (
+from tcw.compiler.codegen.choices import NestChooser
+from tcw.compiler.codegen.cpp.nests import questions
+from tcw.compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators
+from tcw.compiler.codegen.cpp.nests.code import Code, Scope
+from tcw.compiler.codegen.cpp.nests.comments import Comments
+from tcw.compiler.codegen.cpp.nests.passes import Pass, Passes
+from tcw.compiler.codegen.cpp.nests.riders import CHAIN, PRODUCT_STEPS, Blocks, Rider
+from tcw.compiler.codegen.cpp.nests.row_arrays import RowArrays
+from tcw.compiler.codegen.cpp.nests.scans import Scans
+from tcw.compiler.codegen.cpp.nests.schedule import STEPS, Schedule
+from tcw.compiler.codegen.cpp.nests.scratch import Scratch
+from tcw.compiler.codegen.cpp.nests.side_by_side import (
     COLUMN_REGISTERS,
     HEAVY,
     rows_at_once,
     rows_loop,
 )
-from compiler.codegen.cpp.nests.transpose import drain_blocks, fill_blocks, tiles
-from compiler.codegen.cpp.nests.units import Units
-from compiler.codegen.cpp.nests.values import Base, Values
-from compiler.codegen.cpp.nests.writes import write_all
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.names import Names
-from compiler.loops.dtypes import FLOATS
-from compiler.loops.expressions import Local
-from compiler.loops.graph import ARG
-from compiler.loops.nest import Reduction, ScanAlong, Write
-from compiler.loops.sizes import Size, c_expression
+from tcw.compiler.codegen.cpp.nests.transpose import drain_blocks, fill_blocks, tiles
+from tcw.compiler.codegen.cpp.nests.units import Units
+from tcw.compiler.codegen.cpp.nests.values import Base, Values
+from tcw.compiler.codegen.cpp.nests.writes import write_all
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.codegen.nests.names import Names
+from tcw.compiler.loops.dtypes import FLOATS
+from tcw.compiler.loops.expressions import Local
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.nest import Reduction, ScanAlong, Write
+from tcw.compiler.loops.sizes import Size, c_expression
 
 REGISTERS = 12
 """Maximum number of accumulators that a pass holds in registers at once."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from compiler.codegen.cpp.nests.code import Scope
-from compiler.codegen.cpp.nests.passes import Pass
-from compiler.codegen.cpp.nests.row_arrays import RowArrays
-from compiler.codegen.cpp.nests.scratch import Array
-from compiler.codegen.cpp.nests.values import Values
-from compiler.codegen.nests.names import base_name
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.nest import ScanAlong
+from tcw.compiler.codegen.cpp.nests.code import Scope
+from tcw.compiler.codegen.cpp.nests.passes import Pass
+from tcw.compiler.codegen.cpp.nests.row_arrays import RowArrays
+from tcw.compiler.codegen.cpp.nests.scratch import Array
+from tcw.compiler.codegen.cpp.nests.values import Values
+from tcw.compiler.codegen.nests.names import base_name
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.nest import ScanAlong
 
 
 class Scans:

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compiler.codegen.choices import NestChooser
-from compiler.codegen.cpp.isa import Isa
-from compiler.codegen.cpp.nests import questions
-from compiler.codegen.cpp.nests.lane_cost import eviction_cost, lane_cost
-from compiler.codegen.cpp.nests.registers import itemsizes
-from compiler.codegen.cpp.nests.tiling import (
+from tcw.compiler.codegen.choices import NestChooser
+from tcw.compiler.codegen.cpp.isa import Isa
+from tcw.compiler.codegen.cpp.nests import questions
+from tcw.compiler.codegen.cpp.nests.lane_cost import eviction_cost, lane_cost
+from tcw.compiler.codegen.cpp.nests.registers import itemsizes
+from tcw.compiler.codegen.cpp.nests.tiling import (
     BLOCK_BYTES,
     block,
     share_a_set,
@@ -31,7 +31,7 @@ from compiler.codegen.cpp.nests.tiling import (
     used_at_once,
     written_axis,
 )
-from compiler.codegen.cpp.nests.turned import (
+from tcw.compiler.codegen.cpp.nests.turned import (
     BAND_BYTES,
     joined,
     rows_of_tiles,
@@ -39,12 +39,12 @@ from compiler.codegen.cpp.nests.turned import (
     turned_axis,
     turned_columns,
 )
-from compiler.codegen.nests.facts import Facts, estimate
-from compiler.loops.expressions import Op, Read, ReadIndexed, walk
-from compiler.loops.graph import ARG
-from compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions, reads_in
-from compiler.loops.operators import OPERATORS
-from compiler.loops.sizes import Size, product
+from tcw.compiler.codegen.nests.facts import Facts, estimate
+from tcw.compiler.loops.expressions import Op, Read, ReadIndexed, walk
+from tcw.compiler.loops.graph import ARG
+from tcw.compiler.loops.nest import Let, Reduction, ScanAlong, Write, expressions, reads_in
+from tcw.compiler.loops.operators import OPERATORS
+from tcw.compiler.loops.sizes import Size, product
 
 CHUNK = 4096
 """Elements of the lane axis per unit of a pointwise nest."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.codegen.cpp.nests.code import Code
-from compiler.codegen.cpp.nests.values import Base
-from compiler.codegen.cpp.vocabulary import Vocabulary
-from compiler.codegen.nests.names import Names
-from compiler.loops.dtypes import BYTES, compute_dtype
-from compiler.loops.expressions import Address
-from compiler.loops.sizes import Size, add, c_expression, multiply
+from tcw.compiler.codegen.cpp.nests.code import Code
+from tcw.compiler.codegen.cpp.nests.values import Base
+from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
+from tcw.compiler.codegen.nests.names import Names
+from tcw.compiler.loops.dtypes import BYTES, compute_dtype
+from tcw.compiler.loops.expressions import Address
+from tcw.compiler.loops.sizes import Size, add, c_expression, multiply
 
 STACK_BYTES = 1 << 17
 """Maximum scratch memory per thread on its stack; larger scratch is allocated on the heap."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.index_range import range_of
-from compiler.loops.expressions import Const, Expression, Op, Position
-from compiler.loops.nest import Axis, Nest
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.codegen.nests.index_range import range_of
+from tcw.compiler.loops.expressions import Const, Expression, Op, Position
+from tcw.compiler.loops.nest import Axis, Nest
 
 SHORT = "int32"
 LIMIT = 1 << 31

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators
-from compiler.codegen.cpp.nests.code import Code, Scope
+from tcw.compiler.codegen.cpp.nests.accumulators import Accumulator, Accumulators
+from tcw.compiler.codegen.cpp.nests.code import Code, Scope
 
 ROWS = 4
 """Maximum number of rows taken at once."""

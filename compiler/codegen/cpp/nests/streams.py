@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.codegen.nests.facts import Facts, estimate
-from compiler.loops.dtypes import BYTES
-from compiler.loops.expressions import Address, Local, Read
-from compiler.loops.nest import Statement, Write, expressions
+from tcw.compiler.codegen.nests.facts import Facts, estimate
+from tcw.compiler.loops.dtypes import BYTES
+from tcw.compiler.loops.expressions import Address, Local, Read
+from tcw.compiler.loops.nest import Statement, Write, expressions
 
 MOST_STREAMS = 8
 """Maximum number of sources and results that one loop follows."""

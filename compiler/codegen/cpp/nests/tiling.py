@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import gcd
 
-from compiler.codegen.choices import NestChooser
-from compiler.codegen.cpp.nests import questions
-from compiler.codegen.cpp.vocabulary.strided import is_near
-from compiler.codegen.nests.facts import Facts, estimate
-from compiler.loops.dtypes import BYTES, compute_dtype
-from compiler.loops.expressions import Address, Read
-from compiler.loops.nest import Let, Reduction, Statement, Write, expressions, reads_in
-from compiler.loops.sizes import Size, product
+from tcw.compiler.codegen.choices import NestChooser
+from tcw.compiler.codegen.cpp.nests import questions
+from tcw.compiler.codegen.cpp.vocabulary.strided import is_near
+from tcw.compiler.codegen.nests.facts import Facts, estimate
+from tcw.compiler.loops.dtypes import BYTES, compute_dtype
+from tcw.compiler.loops.expressions import Address, Read
+from tcw.compiler.loops.nest import Let, Reduction, Statement, Write, expressions, reads_in
+from tcw.compiler.loops.sizes import Size, product
 
 MOST_TILES = 2
 """Maximum number of reads per nest that are transposed in registers; more do not fit."""

@@ -34,21 +34,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from compiler.codegen.cpp.nests.addresses import step_text
-from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.passes import Pass
-from compiler.codegen.cpp.nests.row_arrays import RowArrays
-from compiler.codegen.cpp.nests.scratch import Array, Scratch, padded
-from compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads, turned_writes
-from compiler.codegen.cpp.nests.turned import turned_reads, turned_results, within
-from compiler.codegen.cpp.nests.units import Units
-from compiler.codegen.cpp.nests.values import Values
-from compiler.codegen.nests.facts import estimate
-from compiler.codegen.nests.names import base_name
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.expressions import Read
-from compiler.loops.nest import Write
-from compiler.loops.sizes import Size, product
+from tcw.compiler.codegen.cpp.nests.addresses import step_text
+from tcw.compiler.codegen.cpp.nests.code import Code, Scope
+from tcw.compiler.codegen.cpp.nests.passes import Pass
+from tcw.compiler.codegen.cpp.nests.row_arrays import RowArrays
+from tcw.compiler.codegen.cpp.nests.scratch import Array, Scratch, padded
+from tcw.compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads, turned_writes
+from tcw.compiler.codegen.cpp.nests.turned import turned_reads, turned_results, within
+from tcw.compiler.codegen.cpp.nests.units import Units
+from tcw.compiler.codegen.cpp.nests.values import Values
+from tcw.compiler.codegen.nests.facts import estimate
+from tcw.compiler.codegen.nests.names import base_name
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.expressions import Read
+from tcw.compiler.loops.nest import Write
+from tcw.compiler.loops.sizes import Size, product
 
 Body = Callable[[Pass, Scope, list, int], None]  # type: ignore[type-arg]
 

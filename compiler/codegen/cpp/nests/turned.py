@@ -12,14 +12,14 @@ lanes.
 
 from __future__ import annotations
 
-from compiler.codegen.cpp.nests.lane_cost import load_cost, tile_cost
-from compiler.codegen.cpp.nests.tiling import HALF, tiled_reads, turned_writes
-from compiler.codegen.cpp.vocabulary.strided import is_near
-from compiler.codegen.nests.facts import Facts, estimate
-from compiler.loops.dtypes import BYTES, compute_dtype
-from compiler.loops.expressions import Read
-from compiler.loops.nest import Write
-from compiler.loops.sizes import Size, product
+from tcw.compiler.codegen.cpp.nests.lane_cost import load_cost, tile_cost
+from tcw.compiler.codegen.cpp.nests.tiling import HALF, tiled_reads, turned_writes
+from tcw.compiler.codegen.cpp.vocabulary.strided import is_near
+from tcw.compiler.codegen.nests.facts import Facts, estimate
+from tcw.compiler.loops.dtypes import BYTES, compute_dtype
+from tcw.compiler.loops.expressions import Read
+from tcw.compiler.loops.nest import Write
+from tcw.compiler.loops.sizes import Size, product
 
 BAND_BYTES = 1 << 19
 """Maximum size of a band's blocks; more would not stay in L2 until its rows are traversed."""

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.schedule import Schedule
-from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.names import Names
-from compiler.loops.sizes import Size, c_expression, product
+from tcw.compiler.codegen.cpp.nests.code import Code, Scope
+from tcw.compiler.codegen.cpp.nests.schedule import Schedule
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.codegen.nests.names import Names
+from tcw.compiler.loops.sizes import Size, c_expression, product
 
 BLOCKS = 64
 """Maximum number of blocks of a nest with riders."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step_text
-from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.indices import checked_index
-from compiler.codegen.cpp.nests.places import read_by_places
-from compiler.codegen.cpp.nests.quick import quick_functions
-from compiler.codegen.cpp.nests.registers import narrows
-from compiler.codegen.cpp.nests.window_reads import read_window
-from compiler.codegen.cpp.vocabulary.types import SCALARS
-from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.names import Names, base_name
-from compiler.codegen.nests.values import NestValues
-from compiler.loops.dtypes import REDUCED, compute_dtype
-from compiler.loops.expressions import (
+from tcw.compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step_text
+from tcw.compiler.codegen.cpp.nests.code import Code, Scope
+from tcw.compiler.codegen.cpp.nests.indices import checked_index
+from tcw.compiler.codegen.cpp.nests.places import read_by_places
+from tcw.compiler.codegen.cpp.nests.quick import quick_functions
+from tcw.compiler.codegen.cpp.nests.registers import narrows
+from tcw.compiler.codegen.cpp.nests.window_reads import read_window
+from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.codegen.nests.names import Names, base_name
+from tcw.compiler.codegen.nests.values import NestValues
+from tcw.compiler.loops.dtypes import REDUCED, compute_dtype
+from tcw.compiler.loops.expressions import (
     Address,
     Const,
     Expression,
@@ -28,8 +28,8 @@ from compiler.loops.expressions import (
     ReadIndexed,
     SizeOf,
 )
-from compiler.loops.nest import Write
-from compiler.loops.sizes import Size, c_expression, multiply
+from tcw.compiler.loops.nest import Write
+from tcw.compiler.loops.sizes import Size, c_expression, multiply
 
 
 @dataclass(frozen=True, slots=True)

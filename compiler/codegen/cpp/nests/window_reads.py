@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.nests.code import Scope
-from compiler.codegen.cpp.nests.indices import selected
-from compiler.codegen.cpp.nests.windows import Window, window
-from compiler.loops.expressions import IndexTerm, ReadIndexed
-from compiler.loops.sizes import c_expression
+from tcw.compiler.codegen.cpp.nests.code import Scope
+from tcw.compiler.codegen.cpp.nests.indices import selected
+from tcw.compiler.codegen.cpp.nests.windows import Window, window
+from tcw.compiler.loops.expressions import IndexTerm, ReadIndexed
+from tcw.compiler.loops.sizes import c_expression
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.nests.values import Values
+    from tcw.compiler.codegen.cpp.nests.values import Values
 
 
 def read_window(values: Values, read: ReadIndexed, scope: Scope) -> str | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.codegen.cpp.vocabulary import within
-from compiler.codegen.nests.facts import Facts
-from compiler.codegen.nests.index_range import quotient, unclamped
-from compiler.loops.expressions import IndexTerm, Position, ReadIndexed
+from tcw.compiler.codegen.cpp.vocabulary import within
+from tcw.compiler.codegen.nests.facts import Facts
+from tcw.compiler.codegen.nests.index_range import quotient, unclamped
+from tcw.compiler.loops.expressions import IndexTerm, Position, ReadIndexed
 
 REPEATS = (1, 2, 4)
 """How many neighbouring positions may share an element; they divide the vectors' lanes."""

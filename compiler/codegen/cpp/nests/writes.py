@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from compiler.codegen.cpp.nests.code import Code, Scope
-from compiler.codegen.cpp.nests.interleaved import interleaved
-from compiler.codegen.cpp.nests.values import Values
-from compiler.loops.dtypes import compute_dtype
-from compiler.loops.nest import Write
+from tcw.compiler.codegen.cpp.nests.code import Code, Scope
+from tcw.compiler.codegen.cpp.nests.interleaved import interleaved
+from tcw.compiler.codegen.cpp.nests.values import Values
+from tcw.compiler.loops.dtypes import compute_dtype
+from tcw.compiler.loops.nest import Write
 
 
 def write_all(

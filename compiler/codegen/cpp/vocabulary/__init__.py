@@ -30,8 +30,8 @@ Files: `types` names and literals · `values` constants, iota · `memory`, `stri
 `transposes` across lanes · GCC's builtins in `hardware`, `masked`, `resizing`.
 """
 
-from compiler.codegen.cpp.vocabulary.lanes import Lanes, Vocabulary
-from compiler.codegen.cpp.vocabulary.operators import NAMES
-from compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, SAYS
+from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes, Vocabulary
+from tcw.compiler.codegen.cpp.vocabulary.operators import NAMES
+from tcw.compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, SAYS
 
 __all__ = ["DIVISION_BY_ZERO", "INDEX_OUT_OF_RANGE", "NAMES", "SAYS", "Lanes", "Vocabulary"]

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic
-from compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
-from compiler.codegen.cpp.vocabulary.types import literal
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic
+from tcw.compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
+from tcw.compiler.codegen.cpp.vocabulary.types import literal
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 _SINE = {
     "float32": (

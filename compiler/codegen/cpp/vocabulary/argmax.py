@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import conversions, reductions
-from compiler.codegen.cpp.vocabulary.types import SCALARS
-from compiler.loops.dtypes import BYTES, FLOATS, compute_dtype, limits
+from tcw.compiler.codegen.cpp.vocabulary import conversions, reductions
+from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS
+from tcw.compiler.loops.dtypes import BYTES, FLOATS, compute_dtype, limits
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 def _better(lanes: Lanes, op: str, dtype: str, a: str, b: str) -> str:

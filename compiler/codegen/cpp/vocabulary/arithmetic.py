@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import conversions, hardware, operators
-from compiler.codegen.cpp.vocabulary.types import INFINITY, SCALARS
-from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
+from tcw.compiler.codegen.cpp.vocabulary import conversions, hardware, operators
+from tcw.compiler.codegen.cpp.vocabulary.types import INFINITY, SCALARS
+from tcw.compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
-    from compiler.codegen.cpp.vocabulary.operators import Syntax
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.operators import Syntax
 
 _BINARY = {
     # NaN wins: comparing with it is false, so the first select takes b's and the second keeps a's

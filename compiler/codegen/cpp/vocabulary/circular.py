@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic
-from compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
-from compiler.codegen.cpp.vocabulary.types import literal
-from compiler.loops.dtypes import BYTES
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic
+from tcw.compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
+from tcw.compiler.codegen.cpp.vocabulary.types import literal
+from tcw.compiler.loops.dtypes import BYTES
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 @dataclass(frozen=True, slots=True)

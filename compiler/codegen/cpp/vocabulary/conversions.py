@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import hardware, resizing, sixteen
-from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
-from compiler.loops.dtypes import BYTES, FLOATS, REDUCED, compute_dtype
+from tcw.compiler.codegen.cpp.vocabulary import hardware, resizing, sixteen
+from tcw.compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
+from tcw.compiler.loops.dtypes import BYTES, FLOATS, REDUCED, compute_dtype
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 _NARROW = frozenset({"int16", "int8", "uint8"})
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import conversions
-from compiler.codegen.cpp.vocabulary.types import CODES
+from tcw.compiler.codegen.cpp.vocabulary import conversions
+from tcw.compiler.codegen.cpp.vocabulary.types import CODES
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 def load(

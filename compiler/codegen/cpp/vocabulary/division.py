@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware
-from compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INFINITY, SCALARS
-from compiler.loops.dtypes import BYTES
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware
+from tcw.compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INFINITY, SCALARS
+from tcw.compiler.loops.dtypes import BYTES
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 _INTEGER = {
     "trunc_divide": "return ({T})(a / b);",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware, special_functions
-from compiler.codegen.cpp.vocabulary.division import QUOTIENTS, by_halves, if_too_large
-from compiler.loops.dtypes import BYTES
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware, special_functions
+from tcw.compiler.codegen.cpp.vocabulary.division import QUOTIENTS, by_halves, if_too_large
+from tcw.compiler.loops.dtypes import BYTES
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 def gcd(lanes: Lanes, held: str) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, exponentials, functions
-from compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
-from compiler.codegen.cpp.vocabulary.types import literal
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic, exponentials, functions
+from tcw.compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
+from tcw.compiler.codegen.cpp.vocabulary.types import literal
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 _TAIL = {
     "float32": (

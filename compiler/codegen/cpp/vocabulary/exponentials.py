@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, hardware
-from compiler.codegen.cpp.vocabulary.polynomials import (
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic, hardware
+from tcw.compiler.codegen.cpp.vocabulary.polynomials import (
     WHOLE,
     horner,
     multiply_add,
@@ -19,10 +19,10 @@ from compiler.codegen.cpp.vocabulary.polynomials import (
     power_of_two,
     scale,
 )
-from compiler.codegen.cpp.vocabulary.types import literal
+from tcw.compiler.codegen.cpp.vocabulary.types import literal
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 @dataclass(frozen=True, slots=True)

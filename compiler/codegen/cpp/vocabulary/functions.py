@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import (
+from tcw.compiler.codegen.cpp.vocabulary import (
     arcs,
     arithmetic,
     circular,
@@ -30,7 +30,7 @@ from compiler.codegen.cpp.vocabulary import (
 )
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 Body = Callable[["Lanes", str], str]

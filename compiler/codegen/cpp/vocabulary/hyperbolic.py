@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, exponentials, logarithms, wide_logarithms
-from compiler.codegen.cpp.vocabulary.polynomials import horner
-from compiler.codegen.cpp.vocabulary.types import NAN, literal
+from tcw.compiler.codegen.cpp.vocabulary import (
+    arithmetic,
+    exponentials,
+    logarithms,
+    wide_logarithms,
+)
+from tcw.compiler.codegen.cpp.vocabulary.polynomials import horner
+from tcw.compiler.codegen.cpp.vocabulary.types import NAN, literal
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 _ODD = {
     "float32": ("0.000199535163f", "0.00833321922f", "0.166666672f"),

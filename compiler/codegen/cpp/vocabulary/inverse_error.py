@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, logarithms, wide_logarithms
-from compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
-from compiler.codegen.cpp.vocabulary.types import INFINITY
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic, logarithms, wide_logarithms
+from tcw.compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
+from tcw.compiler.codegen.cpp.vocabulary.types import INFINITY
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 _HALF_ROOT_OF_PI = {
     "float32": ("0.88622665f", "2.714e-07f"),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
-from compiler.codegen.cpp.isa import Isa
-from compiler.codegen.cpp.vocabulary import (
+from tcw.compiler.codegen.cpp.isa import Isa
+from tcw.compiler.codegen.cpp.vocabulary import (
     argmax,
     conversions,
     converted,
@@ -18,9 +18,16 @@ from compiler.codegen.cpp.vocabulary import (
     values,
     within,
 )
-from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS, SIGNED, STORAGE, UNSIGNED, literal
-from compiler.loops.dtypes import BYTES, compute_dtype
-from compiler.loops.identities import identity
+from tcw.compiler.codegen.cpp.vocabulary.types import (
+    CODES,
+    SCALARS,
+    SIGNED,
+    STORAGE,
+    UNSIGNED,
+    literal,
+)
+from tcw.compiler.loops.dtypes import BYTES, compute_dtype
+from tcw.compiler.loops.identities import identity
 
 _ATOM = re.compile(r"[\w.]+")
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, sleef
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic, sleef
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 UNARY = frozenset(
     (

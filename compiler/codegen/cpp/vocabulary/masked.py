@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary.hardware import all_lanes, foreign, is_avx512, mask_type
+from tcw.compiler.codegen.cpp.vocabulary.hardware import all_lanes, foreign, is_avx512, mask_type
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 def _memory(lanes: Lanes, size: int) -> tuple[str, str, str] | None:

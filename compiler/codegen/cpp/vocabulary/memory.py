@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import conversions, masked, sixteen
-from compiler.codegen.cpp.vocabulary.types import SCALARS, UNSIGNED
-from compiler.loops.dtypes import BYTES, REDUCED
+from tcw.compiler.codegen.cpp.vocabulary import conversions, masked, sixteen
+from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS, UNSIGNED
+from tcw.compiler.loops.dtypes import BYTES, REDUCED
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 @dataclass(frozen=True, slots=True)

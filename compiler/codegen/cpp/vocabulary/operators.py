@@ -1,4 +1,4 @@
-"""The text of every operator of `compiler.loops.operators`, by dtype.
+"""The text of every operator of `tcw.compiler.loops.operators`, by dtype.
 
 Operators of C++ are written infix; all others are calls of functions, whose definitions are added
 to the prelude. Sources: aten/src/ATen/native/cpu/{BinaryOps,UnaryOps,Pow}Kernel.cpp.
@@ -10,13 +10,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, conversions, division, divisors, functions
-from compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
-from compiler.loops.dtypes import BYTES, FLOATS, INTEGERS, compute_dtype
-from compiler.loops.operators import OPERATORS
+from tcw.compiler.codegen.cpp.vocabulary import (
+    arithmetic,
+    conversions,
+    division,
+    divisors,
+    functions,
+)
+from tcw.compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
+from tcw.compiler.loops.dtypes import BYTES, FLOATS, INTEGERS, compute_dtype
+from tcw.compiler.loops.operators import OPERATORS
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 @dataclass(frozen=True, slots=True)

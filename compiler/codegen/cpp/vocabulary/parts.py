@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic
-from compiler.codegen.cpp.vocabulary.types import INFINITY
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic
+from tcw.compiler.codegen.cpp.vocabulary.types import INFINITY
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 def frexp(lanes: Lanes, register: str, held: str, op: str) -> str:

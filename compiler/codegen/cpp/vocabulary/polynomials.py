@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware
-from compiler.codegen.cpp.vocabulary.types import SCALARS
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware
+from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 def multiply_add(lanes: Lanes, register: str, held: str = "float32") -> None:

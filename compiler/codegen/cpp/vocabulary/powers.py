@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, conversions
-from compiler.codegen.cpp.vocabulary.polynomials import multiply_add
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic, conversions
+from tcw.compiler.codegen.cpp.vocabulary.polynomials import multiply_add
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 _LOG = [2 / math.log(2) / power for power in range(17, 0, -2)]
 """log2(m) = s * (c0 + c1 s^2 + ...) for s = (m-1)/(m+1), |s| < 0.172; highest power first."""

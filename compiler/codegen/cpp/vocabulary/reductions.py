@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import hardware
-from compiler.codegen.cpp.vocabulary.types import SCALARS
-from compiler.loops.dtypes import BYTES, compute_dtype
+from tcw.compiler.codegen.cpp.vocabulary import hardware
+from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS
+from tcw.compiler.loops.dtypes import BYTES, compute_dtype
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 OPERATOR = {
     "sum": "add",

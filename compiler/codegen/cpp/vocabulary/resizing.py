@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary.hardware import all_lanes, foreign, is_avx512
-from compiler.loops.dtypes import BYTES, INTEGERS
+from tcw.compiler.codegen.cpp.vocabulary.hardware import all_lanes, foreign, is_avx512
+from tcw.compiler.loops.dtypes import BYTES, INTEGERS
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 def widen_u16(lanes: Lanes, bits: str) -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import resizing
+from tcw.compiler.codegen.cpp.vocabulary import resizing
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 def _name(dtype: str) -> str:

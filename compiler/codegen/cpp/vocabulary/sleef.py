@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic
-from compiler.loops.dtypes import BYTES
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic
+from tcw.compiler.loops.dtypes import BYTES
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 LIBRARY = "torch_cpu"
 

@@ -6,10 +6,10 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 UNARY = {**dict.fromkeys(("frexp_mantissa", "frexp_exponent"), "frexp"), "digamma": "digamma"}
 """Function -> the file in `special/` that defines it."""

@@ -9,13 +9,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import masked, memory
-from compiler.codegen.cpp.vocabulary.memory import Raw
-from compiler.codegen.cpp.vocabulary.types import SCALARS
-from compiler.loops.sizes import Size
+from tcw.compiler.codegen.cpp.vocabulary import masked, memory
+from tcw.compiler.codegen.cpp.vocabulary.memory import Raw
+from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS
+from tcw.compiler.loops.sizes import Size
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 _TWINS = {SCALARS["int64"]: "float64", SCALARS["int32"]: "float32"}

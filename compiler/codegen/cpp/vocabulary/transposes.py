@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary.types import BITS
-from compiler.loops.dtypes import BYTES, compute_dtype
+from tcw.compiler.codegen.cpp.vocabulary.types import BITS
+from tcw.compiler.loops.dtypes import BYTES, compute_dtype
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 def transpose(lanes: Lanes, registers: Sequence[str], dtype: str) -> str:

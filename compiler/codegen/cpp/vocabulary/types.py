@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import struct
 
-from compiler.loops.dtypes import FLOATS, INTEGERS, compute_dtype, limits, rounded
+from tcw.compiler.loops.dtypes import FLOATS, INTEGERS, compute_dtype, limits, rounded
 
 CODES = {
     "float64": "f64",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary.types import SCALARS
-from compiler.loops.dtypes import REDUCED
+from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS
+from tcw.compiler.loops.dtypes import REDUCED
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
 def broadcast(lanes: Lanes, scalar: str, dtype: str) -> str:

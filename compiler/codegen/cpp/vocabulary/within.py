@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import masked, memory
-from compiler.codegen.cpp.vocabulary.memory import Raw
-from compiler.codegen.cpp.vocabulary.strided import near_starts, shuffled
-from compiler.codegen.cpp.vocabulary.types import SIGNED, bits_of, literal
-from compiler.loops.dtypes import REDUCED
-from compiler.loops.sizes import Size
+from tcw.compiler.codegen.cpp.vocabulary import masked, memory
+from tcw.compiler.codegen.cpp.vocabulary.memory import Raw
+from tcw.compiler.codegen.cpp.vocabulary.strided import near_starts, shuffled
+from tcw.compiler.codegen.cpp.vocabulary.types import SIGNED, bits_of, literal
+from tcw.compiler.loops.dtypes import REDUCED
+from tcw.compiler.loops.sizes import Size
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 FARTHEST = 4
 """The greatest distance of two lanes' elements: 16 lanes of them span less than 64 bits."""

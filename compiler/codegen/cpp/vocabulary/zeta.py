@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from compiler.codegen.cpp.vocabulary import arithmetic, functions, special_functions
-from compiler.codegen.cpp.vocabulary.types import INFINITY, NAN
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic, functions, special_functions
+from tcw.compiler.codegen.cpp.vocabulary.types import INFINITY, NAN
 
 if TYPE_CHECKING:
-    from compiler.codegen.cpp.vocabulary.lanes import Lanes
+    from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 _DIVISORS = (
     "12.0",

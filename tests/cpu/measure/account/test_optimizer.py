@@ -10,17 +10,17 @@ import pytest
 import torch
 from torch import nn
 
-from compiler.measure.account import optimizer
-from compiler.measure.account.optimizer import Trained, optimizer_of, step_records_of
-from compiler.measure.account.records import IdCounts
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import Twin
-from compiler.measure.compiled.collected import Collected, RecordedModel
-from compiler.trace.records import Record, Settings, Warned
-from compiler.trace.records.profile import Account, CompiledStep, EagerOperation, Region
+from tcw.compiler.measure.account import optimizer
+from tcw.compiler.measure.account.optimizer import Trained, optimizer_of, step_records_of
+from tcw.compiler.measure.account.records import IdCounts
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.runs import Twin
+from tcw.compiler.measure.compiled.collected import Collected, RecordedModel
+from tcw.compiler.trace.records import Record, Settings, Warned
+from tcw.compiler.trace.records.profile import Account, CompiledStep, EagerOperation, Region
+from tcw.workbench.worker.backends import compiled, register
+from tcw.workbench.worker.ourselves import measuring
 from tests.cpu.measure.what_if.finished import Trace
-from workbench.worker.backends import compiled, register
-from workbench.worker.ourselves import measuring
 
 
 class Net(nn.Module):

@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from compiler.measure.account.readings import Measured
-from compiler.measure.account.records import IdCounts, records
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import PreparedRun, prepare
-from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
-from compiler.measure.probes.guard_cost import GuardCosts
-from compiler.measure.probes.sides import CompiledSide, EagerSide
-from compiler.measure.regions.origins import Origins
-from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
-from compiler.measure.rounds.laps import Side
-from compiler.measure.rounds.team import Team
-from compiler.trace.records import Timed
-from compiler.trace.records.profile import Account
+from tcw.compiler.measure.account.readings import Measured
+from tcw.compiler.measure.account.records import IdCounts, records
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.runs import PreparedRun, prepare
+from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
+from tcw.compiler.measure.probes.guard_cost import GuardCosts
+from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
+from tcw.compiler.measure.regions.origins import Origins
+from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
+from tcw.compiler.measure.rounds.laps import Side
+from tcw.compiler.measure.rounds.team import Team
+from tcw.compiler.trace.records import Timed
+from tcw.compiler.trace.records.profile import Account
 from tests.cpu.chances import by_chance
 
 PLANTED = 0.1

@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 
-from compiler.measure.account.readings import Measured, SideRounds
-from compiler.measure.account.records import IdCounts, records
-from compiler.measure.probes.between import EagerRun
-from compiler.measure.probes.clock import Reading
-from compiler.measure.probes.graph_probe import GraphStep
-from compiler.measure.probes.guard_cost import GuardCosts
-from compiler.measure.regions.origins import Origins
-from compiler.measure.rounds.laps import Lap
-from compiler.measure.rounds.quiet import quiet_laps, quiet_rounds
-from compiler.trace.records import Timed
-from compiler.trace.records.profile import (
+from tcw.compiler.measure.account.readings import Measured, SideRounds
+from tcw.compiler.measure.account.records import IdCounts, records
+from tcw.compiler.measure.probes.between import EagerRun
+from tcw.compiler.measure.probes.clock import Reading
+from tcw.compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.measure.probes.guard_cost import GuardCosts
+from tcw.compiler.measure.regions.origins import Origins
+from tcw.compiler.measure.rounds.laps import Lap
+from tcw.compiler.measure.rounds.quiet import quiet_laps, quiet_rounds
+from tcw.compiler.trace.records import Timed
+from tcw.compiler.trace.records.profile import (
     Account,
     CallProfile,
     CompiledStep,

@@ -10,10 +10,10 @@ import pytest
 import torch
 from torch import nn
 
-from compiler.control.user_error import UserError
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import RandomState, Twin, loss_of, original_of, prepare
-from workbench.worker.backends import is_compiled
+from tcw.compiler.control.user_error import UserError
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.runs import RandomState, Twin, loss_of, original_of, prepare
+from tcw.workbench.worker.backends import is_compiled
 
 
 class Counting(nn.Module):

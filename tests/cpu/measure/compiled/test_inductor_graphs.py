@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import torch
 
-from compiler.measure.compiled.inductor_graphs import InductorGraph
-from compiler.measure.compiled.shadows import Shadows
-from compiler.measure.rounds.whole_runs import DeviceRun
+from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph
+from tcw.compiler.measure.compiled.shadows import Shadows
+from tcw.compiler.measure.rounds.whole_runs import DeviceRun
 
 GENERATED = """
 cpp_fused_add_0 = async_compile.cpp_pybinding(['const float*', 'float*'], r\'\'\'

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from compiler.measure.compiled.alone import NotAlone
-from compiler.measure.compiled.named_graphs import named_graphs
-from compiler.trace.records import Kernel, Wrapper
-from compiler.trace.writer import text_hash
+from tcw.compiler.measure.compiled.alone import NotAlone
+from tcw.compiler.measure.compiled.named_graphs import named_graphs
+from tcw.compiler.trace.records import Kernel, Wrapper
+from tcw.compiler.trace.writer import text_hash
 
 
 @dataclass(eq=False)

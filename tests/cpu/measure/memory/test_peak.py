@@ -7,9 +7,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from compiler.engine.backend import backend
-from compiler.measure.memory import peak
-from compiler.measure.memory.peak import least_peak_bytes
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.measure.memory import peak
+from tcw.compiler.measure.memory.peak import least_peak_bytes
 
 SIZE = 32 << 20
 

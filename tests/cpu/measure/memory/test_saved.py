@@ -11,8 +11,8 @@ from torch import nn
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 from torch.utils.checkpoint import checkpoint
 
-from compiler.measure.memory.saved import saved_bytes
-from sample_models.gpt import GPT
+from tcw.compiler.measure.memory.saved import saved_bytes
+from tcw.sample_models.gpt import GPT
 from tests.long import mostly_long
 
 
@@ -92,8 +92,8 @@ def test_what_hooks_put_elsewhere_is_counted() -> None:
 
 @pytest.mark.parametrize("backend", mostly_long(("aot_eager", "inductor"), ("aot_eager",)))
 def test_compiled_graphs_keep_what_their_partition_says(backend: str) -> None:
-    from compiler.autograd import HOOKS
-    from compiler.trace.records import Partition
+    from tcw.compiler.autograd import HOOKS
+    from tcw.compiler.trace.records import Partition
     from tests.cpu.recorded import record
 
     model, ids = small_gpt()

@@ -10,9 +10,9 @@ import torch
 from torch import fx
 from torch.nn import functional as F
 
-from compiler.measure.precision import operations
-from compiler.measure.precision.arithmetic import double
-from compiler.measure.precision.attention import keeps_books
+from tcw.compiler.measure.precision import operations
+from tcw.compiler.measure.precision.arithmetic import double
+from tcw.compiler.measure.precision.attention import keeps_books
 
 aten: Any = torch.ops.aten
 Q, K, V, GRAD = (torch.randn(2, 4, 8, 16) for _ in range(4))

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.leaves import leaves
-from compiler.measure.precision.by_float64 import Distance, distance, in_float64
-from compiler.trace.records import Numerics
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.leaves import leaves
+from tcw.compiler.measure.precision.by_float64 import Distance, distance, in_float64
+from tcw.compiler.trace.records import Numerics
+from tcw.viewers.summary.numerics import numerics_words
 from tests.cpu.worker.recorded import recorded
-from viewers.summary.numerics import numerics_words
 
 EXACT = torch.linspace(1, 2, 1000, dtype=torch.float64)
 UNIT = torch.finfo(torch.bfloat16).eps

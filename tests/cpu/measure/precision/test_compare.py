@@ -9,9 +9,9 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.measure.precision.compare import judge
-from compiler.measure.precision.evaluate import Evaluator
-from compiler.measure.precision.verify import values_of
+from tcw.compiler.measure.precision.compare import judge
+from tcw.compiler.measure.precision.evaluate import Evaluator
+from tcw.compiler.measure.precision.verify import values_of
 
 
 def judged(function: Any, inputs: list[Any], ours: Any) -> list[tuple[bool | None, Any]]:

@@ -9,8 +9,8 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from compiler.measure.precision.arithmetic import Double, NotComparable, Own
-from compiler.measure.precision.evaluate import Evaluator
+from tcw.compiler.measure.precision.arithmetic import Double, NotComparable, Own
+from tcw.compiler.measure.precision.evaluate import Evaluator
 
 aten = torch.ops.aten
 

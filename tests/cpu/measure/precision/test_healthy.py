@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from compiler.runtime.toolchain import NoCompiler, find_compiler
+from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
 from tests.cpu.measure.precision.verified import verified
 from tests.long import mostly_long
 

@@ -9,9 +9,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.calls.leaves import leaves
-from compiler.measure.precision.numerics import OutputComparison, tensor_error
-from compiler.trace.records import Numerics
+from tcw.compiler.measure.calls.leaves import leaves
+from tcw.compiler.measure.precision.numerics import OutputComparison, tensor_error
+from tcw.compiler.trace.records import Numerics
 
 INF, NAN = float("inf"), float("nan")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from compiler.measure.precision import verify_call
-from compiler.measure.precision.reproduce import RunOutcome
-from compiler.runtime.toolchain import NoCompiler, find_compiler
+from tcw.compiler.measure.precision import verify_call
+from tcw.compiler.measure.precision.reproduce import RunOutcome
+from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
 from tests.cpu.measure.planted import planted
 from tests.cpu.measure.precision.verified import Verified, verified
 from tests.cpu.measure.precision.wrong import wrong_inductor

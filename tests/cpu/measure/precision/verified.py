@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 import torch
 
-from compiler import pipeline
-from compiler.control.decisions import Gate
-from compiler.engine.backend import backend
-from compiler.engine.recording import listening
-from compiler.measure.compiled.collected import Collected
-from compiler.measure.compiled.engine_graphs import engine_graphs
-from compiler.measure.compiled.inductor_graphs import inductor_graphs
-from compiler.measure.precision.verify_call import verify
-from compiler.trace.records import Engine, Kernel, KernelPrecision, Warned
+from tcw.compiler import pipeline
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.measure.compiled.collected import Collected
+from tcw.compiler.measure.compiled.engine_graphs import engine_graphs
+from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
+from tcw.compiler.measure.precision.verify_call import verify
+from tcw.compiler.trace.records import Engine, Kernel, KernelPrecision, Warned
+from tcw.workbench.worker.ourselves import measuring
 from tests.cpu.recorded import Recorded, record
-from workbench.worker.ourselves import measuring
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Any
 
 from torch._inductor.async_compile import AsyncCompile
 
-from compiler.control.hooks import patch
+from tcw.compiler.control.hooks import patch
 
 
 @contextmanager

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.measure.compiled.inductor_graphs import inductor_graphs
-from compiler.measure.probes.between import LOSS, EagerRun, in_rounds, is_composite, outside
-from compiler.measure.probes.device_clock import DeviceClock, device_clock
-from compiler.measure.probes.profiler_trace import parse
+from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
+from tcw.compiler.measure.probes.between import LOSS, EagerRun, in_rounds, is_composite, outside
+from tcw.compiler.measure.probes.device_clock import DeviceClock, device_clock
+from tcw.compiler.measure.probes.profiler_trace import parse
 from tests.no_torch.measure.probes.test_profiler_trace import EVENTS
 
 

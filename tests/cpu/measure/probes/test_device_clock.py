@@ -7,10 +7,10 @@ from time import perf_counter_ns
 import pytest
 import torch
 
-from compiler.measure.probes import device_clock
-from compiler.measure.probes.clock import Reading
-from compiler.measure.probes.device_clock import DeviceClock, NotRead, read
-from compiler.measure.probes.profiler_trace import parse
+from tcw.compiler.measure.probes import device_clock
+from tcw.compiler.measure.probes.clock import Reading
+from tcw.compiler.measure.probes.device_clock import DeviceClock, NotRead, read
+from tcw.compiler.measure.probes.profiler_trace import parse
 from tests.no_torch.measure.probes.test_profiler_trace import EVENTS
 
 

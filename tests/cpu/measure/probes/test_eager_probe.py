@@ -14,9 +14,9 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from compiler.measure.probes.clock import HostClock
-from compiler.measure.probes.eager_probe import EagerProbe, call_cost, made_by
-from compiler.trace.records.profile import EagerOperation
+from tcw.compiler.measure.probes.clock import HostClock
+from tcw.compiler.measure.probes.eager_probe import EagerProbe, call_cost, made_by
+from tcw.compiler.trace.records.profile import EagerOperation
 from tests.cpu.models import Mlp, line
 
 HERE = __file__

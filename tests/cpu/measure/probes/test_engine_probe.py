@@ -14,21 +14,21 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from torch import fx, nn
 
-import compiler.engine.compile as stages
-import compiler.runtime.compiled as compiled_module
-from compiler.control.decisions import Gate
-from compiler.control.hooks import Missing
-from compiler.engine.backend import backend
-from compiler.engine.recording import listening
-from compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
-from compiler.measure.probes.aten_probe import AtenGraph, AtenProbe
-from compiler.measure.probes.clock import HostClock, Reading
-from compiler.measure.probes.device_clock import device_clock
-from compiler.measure.probes.engine_probe import EngineProbe, engine_probe
-from compiler.runtime.launcher import launcher
-from compiler.runtime.store import usable_store
-from compiler.runtime.toolchain import NoCompiler, find_compiler
-from compiler.trace.records import Kernel
+import tcw.compiler.engine.compile as stages
+import tcw.compiler.runtime.compiled as compiled_module
+from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.hooks import Missing
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.engine.recording import listening
+from tcw.compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
+from tcw.compiler.measure.probes.aten_probe import AtenGraph, AtenProbe
+from tcw.compiler.measure.probes.clock import HostClock, Reading
+from tcw.compiler.measure.probes.device_clock import device_clock
+from tcw.compiler.measure.probes.engine_probe import EngineProbe, engine_probe
+from tcw.compiler.runtime.launcher import launcher
+from tcw.compiler.runtime.store import usable_store
+from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
+from tcw.compiler.trace.records import Kernel
 from tests.cpu.engine.random_programs import PROGRAMS, SHAPES, Step, run
 from tests.cpu.recorded import record
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from compiler.control.hooks import resolve
-from compiler.measure.probes import guard_cost
-from compiler.measure.probes.guard_cost import HOOK, guard_costs
+from tcw.compiler.control.hooks import resolve
+from tcw.compiler.measure.probes import guard_cost
+from tcw.compiler.measure.probes.guard_cost import HOOK, guard_costs
 
 pytestmark = pytest.mark.usefixtures("torchs_profile_of_guards")
 

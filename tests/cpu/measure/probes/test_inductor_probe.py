@@ -10,16 +10,16 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from compiler.inductor import codegen, memory
-from compiler.measure.compiled.alone import NotAlone
-from compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
-from compiler.measure.compiled.named_graphs import named_graphs
-from compiler.measure.compiled.shadows import copied
-from compiler.measure.probes.clock import HostClock, Reading
-from compiler.measure.probes.graph_probe import GraphStep
-from compiler.measure.probes.inductor_probe import InductorProbe, cost_of_marks, spans
-from compiler.measure.probes.naming import kernel_of_steps, root_graph
-from compiler.trace.records import Kernel
+from tcw.compiler.inductor import codegen, memory
+from tcw.compiler.measure.compiled.alone import NotAlone
+from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
+from tcw.compiler.measure.compiled.named_graphs import named_graphs
+from tcw.compiler.measure.compiled.shadows import copied
+from tcw.compiler.measure.probes.clock import HostClock, Reading
+from tcw.compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe, cost_of_marks, spans
+from tcw.compiler.measure.probes.naming import kernel_of_steps, root_graph
+from tcw.compiler.trace.records import Kernel
 from tests.cpu.recorded import record
 
 

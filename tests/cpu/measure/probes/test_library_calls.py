@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.measure.compiled.engine_graphs import engine_graphs
-from compiler.measure.compiled.inductor_graphs import inductor_graphs
-from compiler.measure.probes.aten_probe import AtenGraph
-from compiler.measure.probes.engine_probe import engine_probe
-from compiler.measure.probes.graph_probe import GraphProbe
-from compiler.measure.probes.library_calls import LibraryCall, inside, less_calling, times
-from compiler.measure.probes.sides import CompiledSide
+from tcw.compiler.measure.compiled.engine_graphs import engine_graphs
+from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
+from tcw.compiler.measure.probes.aten_probe import AtenGraph
+from tcw.compiler.measure.probes.engine_probe import engine_probe
+from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.library_calls import LibraryCall, inside, less_calling, times
+from tcw.compiler.measure.probes.sides import CompiledSide
 
 CALLS = 3
 

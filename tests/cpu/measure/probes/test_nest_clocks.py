@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from compiler.engine.backend import backend
-from compiler.measure.compiled.engine_graphs import engine_graphs
-from compiler.measure.compiled.inductor_graphs import inductor_graphs
-from compiler.measure.probes.nest_clocks import NestClocks, clocked
-from compiler.measure.probes.part_clocks import PartClocks, several_parts
-from compiler.runtime.toolchain import NoCompiler, find_compiler
-from compiler.trace.loop_nests import outermost_loops
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.measure.compiled.engine_graphs import engine_graphs
+from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
+from tcw.compiler.measure.probes.nest_clocks import NestClocks, clocked
+from tcw.compiler.measure.probes.part_clocks import PartClocks, several_parts
+from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
+from tcw.compiler.trace.loop_nests import outermost_loops
 
 pytestmark = pytest.mark.skipif(
     isinstance(find_compiler(), NoCompiler), reason="there is no C++ compiler"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from compiler.measure.probes.between import EagerRun, outside
-from compiler.measure.probes.device_clock import device_clock
-from compiler.measure.probes.eager_probe import EagerProbe
-from compiler.measure.probes.sides import readings_of
-from compiler.trace.records.profile import EagerOperation
+from tcw.compiler.measure.probes.between import EagerRun, outside
+from tcw.compiler.measure.probes.device_clock import device_clock
+from tcw.compiler.measure.probes.eager_probe import EagerProbe
+from tcw.compiler.measure.probes.sides import readings_of
+from tcw.compiler.trace.records.profile import EagerOperation
 
 
 def model(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.measure.probes import stamps
-from compiler.measure.probes.clock import HostClock, Reading, Told
-from compiler.measure.probes.stamps import stamped, told
+from tcw.compiler.measure.probes import stamps
+from tcw.compiler.measure.probes.clock import HostClock, Reading, Told
+from tcw.compiler.measure.probes.stamps import stamped, told
 
 
 @pytest.fixture

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from compiler.measure.regions.origins import CallOfKernel, Origins
-from compiler.measure.regions.regions import Grouped, PlacedStep, regions
-from compiler.trace.records import Graph, Kernel, Location, Node, SchedulerNode
-from compiler.trace.records.profile import CompiledStep, EagerOperation
+from tcw.compiler.measure.regions.origins import CallOfKernel, Origins
+from tcw.compiler.measure.regions.regions import Grouped, PlacedStep, regions
+from tcw.compiler.trace.records import Graph, Kernel, Location, Node, SchedulerNode
+from tcw.compiler.trace.records.profile import CompiledStep, EagerOperation
 
 FILE = "/model.py"
 

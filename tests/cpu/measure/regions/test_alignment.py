@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from compiler.measure.regions.alignment import aligned, may_run, plain_word
-from compiler.measure.regions.origins import word
-from compiler.trace.records import TensorMeta
+from tcw.compiler.measure.regions.alignment import aligned, may_run, plain_word
+from tcw.compiler.measure.regions.origins import word
+from tcw.compiler.trace.records import TensorMeta
 from tests.cpu.measure.regions.program import Program, node
 
 

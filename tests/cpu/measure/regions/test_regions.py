@@ -6,10 +6,10 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.regions.origins import Computes, Origins
-from compiler.measure.regions.regions import PlacedStep, label, locations, regions
-from compiler.trace.records import Graph, Node
-from compiler.trace.records.profile import CompiledStep, EagerOperation
+from tcw.compiler.measure.regions.origins import Computes, Origins
+from tcw.compiler.measure.regions.regions import PlacedStep, label, locations, regions
+from tcw.compiler.trace.records import Graph, Node
+from tcw.compiler.trace.records.profile import CompiledStep, EagerOperation
 from tests.cpu.measure.regions.program import Program, at, node
 
 

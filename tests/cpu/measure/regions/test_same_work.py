@@ -6,11 +6,11 @@ from typing import Literal
 
 import pytest
 
-from compiler.measure.regions.origins import Computes, Origins
-from compiler.measure.regions.regions import Grouped, PlacedStep
-from compiler.measure.regions.same_work import least_noise, sameness
-from compiler.trace.records import Graph, Node, TensorMeta
-from compiler.trace.records.profile import CompiledStep, EagerOperation
+from tcw.compiler.measure.regions.origins import Computes, Origins
+from tcw.compiler.measure.regions.regions import Grouped, PlacedStep
+from tcw.compiler.measure.regions.same_work import least_noise, sameness
+from tcw.compiler.trace.records import Graph, Node, TensorMeta
+from tcw.compiler.trace.records.profile import CompiledStep, EagerOperation
 
 GRAPH = "0/0/forward/lowered"
 ROWS = TensorMeta(shape=(256, 1024), dtype="float32", stride=(1024, 1))

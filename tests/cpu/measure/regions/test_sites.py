@@ -15,13 +15,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from torch import nn
 
-from compiler.autograd import HOOKS as AUTOGRAD
-from compiler.capture import HOOKS
-from compiler.measure.probes.eager_probe import EagerProbe
-from compiler.measure.probes.sites import named_roots
-from compiler.measure.regions.origins import Site
-from compiler.measure.regions.same_sites import as_captured, same_sites
-from compiler.trace.records import Graph
+from tcw.compiler.autograd import HOOKS as AUTOGRAD
+from tcw.compiler.capture import HOOKS
+from tcw.compiler.measure.probes.eager_probe import EagerProbe
+from tcw.compiler.measure.probes.sites import named_roots
+from tcw.compiler.measure.regions.origins import Site
+from tcw.compiler.measure.regions.same_sites import as_captured, same_sites
+from tcw.compiler.trace.records import Graph
 from tests.cpu.recorded import record
 
 Short = tuple[str, str, int]

@@ -11,11 +11,11 @@ import time
 import pytest
 import torch
 
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import prepare
-from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
-from compiler.measure.rounds.laps import Lap
-from compiler.measure.rounds.team import Team
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.runs import prepare
+from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
+from tcw.compiler.measure.rounds.laps import Lap
+from tcw.compiler.measure.rounds.team import Team
 
 
 def rounds_of(seconds: float) -> CallRounds:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import torch
 
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import PreparedRun, prepare
-from compiler.measure.probes.sides import EagerSide
-from compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
-from compiler.measure.rounds.team import Team
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.runs import PreparedRun, prepare
+from tcw.compiler.measure.probes.sides import EagerSide
+from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
+from tcw.compiler.measure.rounds.team import Team
 
 
 def test_a_dispatch_mode_times_the_call_and_not_what_prepares_it() -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from compiler.measure.rounds.instructions import counter
+from tcw.compiler.measure.rounds.instructions import counter
 
 SOFTWARE, TASK_CLOCK = 1, 1
 WORK = "for _ in range(3_000_000): pass"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.rounds.noise import (
+from tcw.compiler.measure.rounds.noise import (
     difference,
     noise_of,
     noise_of_medians,

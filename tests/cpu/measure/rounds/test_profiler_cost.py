@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.measure.probes.between import EagerRun
-from compiler.measure.rounds.laps import Lap, Laps
-from compiler.measure.rounds.profiler_cost import MOST, event_cost, take_off
+from tcw.compiler.measure.probes.between import EagerRun
+from tcw.compiler.measure.rounds.laps import Lap, Laps
+from tcw.compiler.measure.rounds.profiler_cost import MOST, event_cost, take_off
 
 
 def operation(ns: int, events: float) -> EagerRun:

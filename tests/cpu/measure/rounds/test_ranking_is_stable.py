@@ -15,13 +15,13 @@ from statistics import median
 
 import pytest
 
-from compiler.measure.regions import same_work
-from compiler.measure.rounds.noise import difference
-from compiler.trace.records import Region, Timed
-from compiler.trace.records.profile import Sameness
-from viewers.summary.profile.ranking import TimeDifference, standings
-from viewers.summary.profile.rows import RegionRow
-from viewers.summary.profile.work import SideWork
+from tcw.compiler.measure.regions import same_work
+from tcw.compiler.measure.rounds.noise import difference
+from tcw.compiler.trace.records import Region, Timed
+from tcw.compiler.trace.records.profile import Sameness
+from tcw.viewers.summary.profile.ranking import TimeDifference, standings
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.profile.work import SideWork
 
 ROUNDS = 100
 PAIRS = 40

@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 
-from compiler.measure.rounds.rounds import FEWEST, RoundsPlan, in_rounds, turned, warm_up
-from compiler.measure.rounds.team import Team
+from tcw.compiler.measure.rounds.rounds import FEWEST, RoundsPlan, in_rounds, turned, warm_up
+from tcw.compiler.measure.rounds.team import Team
 
 
 def made(plan: RoundsPlan, runs: str = "ab", **options: object) -> list[str]:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.measure.rounds import speed
-from compiler.measure.rounds.whole_runs import seconds_in_rounds
+from tcw.compiler.measure.rounds import speed
+from tcw.compiler.measure.rounds.whole_runs import seconds_in_rounds
 
 
 def contender(log: list[str] | None = None):

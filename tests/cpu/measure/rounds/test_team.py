@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import pytest
 import torch
 
-from compiler.measure.rounds import team as team_module
-from compiler.measure.rounds.team import Team, Watch, team_of
+from tcw.compiler.measure.rounds import team as team_module
+from tcw.compiler.measure.rounds.team import Team, Watch, team_of
 
 PROCESSORS = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
 SCHEDSTAT = "/proc/self/schedstat"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.measure.rounds import whole_runs
-from compiler.measure.rounds.team import Team
-from compiler.measure.rounds.whole_runs import DeviceRun, timed
+from tcw.compiler.measure.rounds import whole_runs
+from tcw.compiler.measure.rounds.team import Team
+from tcw.compiler.measure.rounds.whole_runs import DeviceRun, timed
 
 
 class Stream:

@@ -13,16 +13,16 @@ from unittest import mock
 import msgspec
 import torch
 
-from compiler import pipeline
-from compiler.control.recorder import Recorder
-from compiler.measure.calls.inputs import InputSet
-from compiler.measure.calls.runs import Model, prepare
-from compiler.measure.what_if.finished_run import FinishedRun
-from compiler.trace.records import AnyRecord, Engine, Run, Settings
-from compiler.trace.writer import TraceWriter
-from workbench.worker.backends import alone, register
-from workbench.worker.forget import beside_what_is_compiled
-from workbench.worker.notes import NOT_KEPT
+from tcw.compiler import pipeline
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.runs import Model, prepare
+from tcw.compiler.measure.what_if.finished_run import FinishedRun
+from tcw.compiler.trace.records import AnyRecord, Engine, Run, Settings
+from tcw.compiler.trace.writer import TraceWriter
+from tcw.workbench.worker.backends import alone, register
+from tcw.workbench.worker.forget import beside_what_is_compiled
+from tcw.workbench.worker.notes import NOT_KEPT
 
 _decode = msgspec.json.Decoder(AnyRecord).decode
 

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 import torch
 
-from compiler.measure.what_if import compare as what_if
-from compiler.measure.what_if.compare import compare
-from compiler.measure.what_if.finished_run import FinishedRun
-from compiler.trace.records import Decided, Kernel, Progress, WhatIf
+from tcw.compiler.measure.what_if import compare as what_if
+from tcw.compiler.measure.what_if.compare import compare
+from tcw.compiler.measure.what_if.finished_run import FinishedRun
+from tcw.compiler.trace.records import Decided, Kernel, Progress, WhatIf
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences import Difference, difference
+from tcw.workbench.worker.ourselves import measuring
 from tests.cpu.chances import by_chance
 from tests.cpu.measure.what_if.finished import Trace, finished
 from tests.long import mostly_long
-from viewers.recording import Recording
-from viewers.summary.differences import Difference, difference
-from workbench.worker.ourselves import measuring
 
 SOFTMAX = {
     "tcw": "tcw/0/0/inference/fuse/exp+sum",

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import torch
 
-from compiler.measure.work import ceilings as measuring
-from compiler.measure.work.ceilings import Best, DeviceKind, ceilings
-from compiler.trace.records import Bandwidth, Ceilings
+from tcw.compiler.measure.work import ceilings as measuring
+from tcw.compiler.measure.work.ceilings import Best, DeviceKind, ceilings
+from tcw.compiler.trace.records import Bandwidth, Ceilings
 
 
 class Measuring:

@@ -11,10 +11,10 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from compiler.engine.backend import backend
-from compiler.measure.work.kernel_work import GraphWork
-from compiler.measure.work.operations import Work
-from compiler.trace.records import Graph, Kernel, MemoryPlan, SchedulerNode
+from tcw.compiler.engine.backend import backend
+from tcw.compiler.measure.work.kernel_work import GraphWork
+from tcw.compiler.measure.work.operations import Work
+from tcw.compiler.trace.records import Graph, Kernel, MemoryPlan, SchedulerNode
 from tests.cpu.inductor.recorded import recording
 
 ENGINES: dict[str, Any] = {"inductor": "inductor", "tcw": backend}

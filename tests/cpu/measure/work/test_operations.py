@@ -11,12 +11,12 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from compiler.autograd import HOOKS as AUTOGRAD
-from compiler.capture import HOOKS
-from compiler.graphs.tensors import tensor_meta
-from compiler.measure.probes.described import Described
-from compiler.measure.probes.eager_probe import EagerProbe
-from compiler.measure.work.operations import (
+from tcw.compiler.autograd import HOOKS as AUTOGRAD
+from tcw.compiler.capture import HOOKS
+from tcw.compiler.graphs.tensors import tensor_meta
+from tcw.compiler.measure.probes.described import Described
+from tcw.compiler.measure.probes.eager_probe import EagerProbe
+from tcw.compiler.measure.work.operations import (
     NOTHING,
     Work,
     operation_named,
@@ -25,7 +25,7 @@ from compiler.measure.work.operations import (
     work_of,
     work_of_node,
 )
-from compiler.trace.records import Graph, Node, TensorMeta
+from tcw.compiler.trace.records import Graph, Node, TensorMeta
 from tests.cpu.recorded import record
 
 aten = torch.ops.aten

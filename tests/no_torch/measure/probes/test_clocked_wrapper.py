@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
+from tcw.compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
 
 WRAPPER = """def call(args):
     a, b = args

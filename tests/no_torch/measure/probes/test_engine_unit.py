@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.codegen.launcher.segment import (
+from tcw.compiler.codegen.launcher.segment import (
     NUMBER,
     TENSOR,
     KernelCall,
@@ -13,8 +13,8 @@ from compiler.codegen.launcher.segment import (
     TensorForm,
     segment_text,
 )
-from compiler.loops.sizes import symbol
-from compiler.measure.probes.engine_unit import clocked
+from tcw.compiler.loops.sizes import symbol
+from tcw.compiler.measure.probes.engine_unit import clocked
 
 SEGMENTS = (
     SegmentFunction(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.measure.probes.graph_probe import GraphStep
-from compiler.measure.probes.naming import kernel_of_steps, root_graph
-from compiler.trace.records import Kernel
+from tcw.compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.measure.probes.naming import kernel_of_steps, root_graph
+from tcw.compiler.trace.records import Kernel
 
 
 def steps(*names: str) -> list[GraphStep]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.measure.probes.profiler_trace import ProfilerTrace, calls, parse, union
+from tcw.compiler.measure.probes.profiler_trace import ProfilerTrace, calls, parse, union
 
 
 def event(category: str, name: str, ts: float, dur: float, tid: int = 1, **args: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from compiler.measure.probes.wrapper_code import (
+from tcw.compiler.measure.probes.wrapper_code import (
     BEFORE,
     MARK,
     NOW,

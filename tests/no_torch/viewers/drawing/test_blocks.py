@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.traces import large_graph
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     FusionGroup,
     FusionGroups,
@@ -13,12 +13,12 @@ from compiler.trace.records import (
     Timed,
     WhatIf,
 )
+from tcw.viewers.drawing.blocks import ALL, all_key, diagram
+from tcw.viewers.drawing.diagram import Diagram
+from tcw.viewers.drawing.modules import MOST
+from tcw.viewers.panes import node
+from tcw.viewers.panes.view import View
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.drawing.blocks import ALL, all_key, diagram
-from viewers.drawing.diagram import Diagram
-from viewers.drawing.modules import MOST
-from viewers.panes import node
-from viewers.panes.view import View
 
 
 def drawn(view: View) -> Diagram:

@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace.records import Graph, Node
+from tcw.compiler.trace.records import Graph, Node
+from tcw.viewers.drawing.dot import escaped
+from tcw.viewers.drawing.export import FORMATS, ExportError, Format, export, suggested
+from tcw.viewers.panes.view import View
 from tests.conftest import Golden
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.drawing.dot import escaped
-from viewers.drawing.export import FORMATS, ExportError, Format, export, suggested
-from viewers.panes.view import View
 
 HOSTILE = (
     "a" * 10_000,
@@ -116,7 +116,7 @@ def test_a_png_that_would_be_too_large_is_not_drawn(
     block: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("PIL")
-    monkeypatch.setattr("viewers.drawing.png.PIXELS", 1000)
+    monkeypatch.setattr("tcw.viewers.drawing.png.PIXELS", 1000)
     with pytest.raises(ExportError, match="export it as SVG"):
         export(block, tmp_path / "graph.png", "png", own=True)
 

@@ -6,9 +6,9 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viewers.drawing.cells import row
-from viewers.drawing.layers import crossings, layered
-from viewers.drawing.layout import Across, Box, Down, DrawnBlocks, Line, lay_out
+from tcw.viewers.drawing.cells import row
+from tcw.viewers.drawing.layers import crossings, layered
+from tcw.viewers.drawing.layout import Across, Box, Down, DrawnBlocks, Line, lay_out
 
 Graph = tuple[list[tuple[int, int]], list[tuple[int, int]]]
 

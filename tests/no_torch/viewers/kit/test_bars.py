@@ -3,8 +3,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewers.kit.bars import Bars
-from viewers.plain import fit_encoding
+from tcw.viewers.kit.bars import Bars
+from tcw.viewers.plain import fit_encoding
 
 SECONDS = st.floats(0, 1e3)
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from viewers.kit.cells import cut, keep_end, wrap
+from tcw.viewers.kit.cells import cut, keep_end, wrap
 
 
 @given(st.text(max_size=40), st.integers(0, 30))

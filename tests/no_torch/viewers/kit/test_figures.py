@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from viewers.kit.figures import unit_for
+from tcw.viewers.kit.figures import unit_for
 
 
 def test_a_change_that_rounds_to_nothing_has_no_sign() -> None:

@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import AnyRecord
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.recording import Recording
+from tcw.viewers.timeline import Track
 from tests.block_trace import block_trace
-from viewers.panes.view import Derived, View
-from viewers.recording import Recording
-from viewers.timeline import Track
 
 
 def view_of(records: list[AnyRecord], compile_id: str = "0/0") -> View:

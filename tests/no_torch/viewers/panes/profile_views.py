@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord
-from viewers.panes.rows import Content
-from viewers.panes.view import Derived, View
-from viewers.recording import Recording
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import AnyRecord
+from tcw.viewers.panes.rows import Content
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.recording import Recording
 
 
 def view_of(records: list[AnyRecord], **state: object) -> View:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import Account, AnyRecord, CallProfile, ModeRow
+from tcw.compiler.trace.records import Account, AnyRecord, CallProfile, ModeRow
+from tcw.viewers.panes import account
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import timed
 from tests.no_torch.viewers.panes.profile_views import texts, view_of
-from viewers.panes import account
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.trace.records import AnyRecord, End
+from tcw.compiler.trace.records import AnyRecord, End
+from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES, STAGES
+from tcw.viewers.panes.rows import Rows
+from tcw.viewers.panes.view import View
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes.arrangement import ARRANGEMENTS, PANES, STAGES
-from viewers.panes.rows import Rows
-from viewers.panes.view import View
 
 
 def test_every_slot_names_a_pane_and_every_stage_an_arrangement() -> None:

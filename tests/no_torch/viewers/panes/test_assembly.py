@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viewers.panes.assembly import CodeLine, code_lines
+from tcw.viewers.panes.assembly import CodeLine, code_lines
 
 NAME = "triton_per_fused_softmax_0"
 FILE = f"{NAME}.9c28f1.py"

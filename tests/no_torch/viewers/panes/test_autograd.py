@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,
     End,
     Partition,
     Waiting,
 )
+from tcw.viewers.panes import autograd
+from tcw.viewers.panes.view import View
 from tests.decided import asked as asked_decision
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import autograd
-from viewers.panes.view import View
 
 
 def test_what_costs_memory_comes_first_and_the_reason_is_told_in_full(block: View) -> None:

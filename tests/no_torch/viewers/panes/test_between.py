@@ -6,14 +6,14 @@ from collections.abc import Iterable
 
 import pytest
 
+from tcw.viewers.panes import decision_bar, fusion, score
+from tcw.viewers.panes.nests import nests
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.view import View
+from tcw.viewers.teaching.predict import Question, Quiz, truth_of_asked
 from tests.decided import asked, pair_test
 from tests.no_torch.asking import GRAPH, ID, SIDES, stopped
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import decision_bar, fusion, score
-from viewers.panes.nests import nests
-from viewers.panes.rows import Row
-from viewers.panes.view import View
-from viewers.teaching.predict import Question, Quiz, truth_of_asked
 
 BETWEEN = ("op9", "op12")
 RULE = {"default": "apart", "rule": "between", "reason": "nodes between a and b: amax_default, exp"}

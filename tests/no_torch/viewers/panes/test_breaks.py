@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from compiler.trace.records import GraphBreak
+from tcw.compiler.trace.records import GraphBreak
+from tcw.viewers.panes import breaks
 from tests.block_trace import block_trace
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import breaks
 
 
 def test_nothing_crosses_where_the_whole_function_runs_in_python() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from compiler.trace.records import End, GraphBreak, Recompile, Waiting
+from tcw.compiler.trace.records import End, GraphBreak, Recompile, Waiting
+from tcw.viewers.panes import findings
+from tcw.viewers.panes.targets import ToStage
+from tcw.viewers.panes.view import View
 from tests.block_trace import block_trace
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import findings
-from viewers.panes.targets import ToStage
-from viewers.panes.view import View
 
 
 def opens(view: View) -> list[str]:

@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace import refs
-from compiler.trace.records import CallStart, NotInLog, Speed, Start
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import CallStart, NotInLog, Speed, Start
+from tcw.viewers.panes import chrome
+from tcw.viewers.panes.view import View
 from tests.block_capture import FILE
 from tests.block_trace import block_trace
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import chrome
-from viewers.panes.view import View
 
 
 def words(line) -> str:  # type: ignore[no-untyped-def]

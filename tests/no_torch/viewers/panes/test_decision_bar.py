@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from tcw.viewers.panes import decision_bar
 from tests.decided import is_open
 from tests.no_torch.asking import stopped
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import decision_bar
 
 
 def test_what_a_choice_means_is_not_cut() -> None:

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.inductor.kernel_nests import NestMember, nested
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import (
+from tcw.compiler.inductor.kernel_nests import NestMember, nested
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,
     FusionRound,
@@ -15,16 +15,16 @@ from compiler.trace.records import (
     SchedulerNode,
     Text,
 )
+from tcw.viewers.panes import fusion, pair_loops
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.fusion import RULES, saved_bytes
 from tests.block_trace import block_trace
 from tests.inductor_loops import loops_in, nest_text
 from tests.no_torch.asking import ID, decided, operations, stopped
 from tests.no_torch.two_runs import VETO, two_runs
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import fusion, pair_loops
-from viewers.panes.rows import Row
-from viewers.panes.view import Derived, View
-from viewers.recording import Recording
-from viewers.summary.fusion import RULES, saved_bytes
 
 
 def texts(rows) -> str:  # type: ignore[no-untyped-def]

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-from compiler.trace import refs
-from compiler.trace.records import AnyRecord, Graph, Location, Node, TensorMeta
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import AnyRecord, Graph, Location, Node, TensorMeta
+from tcw.viewers.panes import graph
+from tcw.viewers.panes.view import View
 from tests.block_capture import FILE
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import graph
-from viewers.panes.view import View
 
 
 def test_views_and_inputs_are_folded(block: View) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from compiler.trace.records import AnyRecord, Guard, Guards, Location
+from tcw.compiler.trace.records import AnyRecord, Guard, Guards, Location
+from tcw.viewers.panes import guards
 from tests.no_torch import traces
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import guards
 
 LIBRARY = "/usr/lib/python3.12/site-packages/transformers/models/llama/modeling_llama.py"
 

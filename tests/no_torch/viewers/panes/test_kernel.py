@@ -6,12 +6,12 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace import refs
+from tcw.compiler.trace import refs
+from tcw.viewers.panes import kernel
+from tcw.viewers.panes.kernel import tidy
+from tcw.viewers.panes.view import View
 from tests.block_capture import FILE
 from tests.block_trace import DATA
-from viewers.panes import kernel
-from viewers.panes.kernel import tidy
-from viewers.panes.view import View
 
 
 def kernels() -> list[str]:

@@ -6,13 +6,13 @@ from collections import Counter
 
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, Graph, Kernel, Node
+from tcw.compiler.trace.records import AnyRecord, Graph, Kernel, Node
+from tcw.viewers.drawing.blocks import diagram
+from tcw.viewers.panes import kernel as code
+from tcw.viewers.panes import kernels
+from tcw.viewers.panes.view import View
 from tests.block_trace import block_trace
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.drawing.blocks import diagram
-from viewers.panes import kernel as code
-from viewers.panes import kernels
-from viewers.panes.view import View
 
 
 def test_graph_code_and_list_call_a_kernel_the_same(block: View) -> None:

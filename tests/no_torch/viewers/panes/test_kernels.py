@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from compiler.trace.records import Kernel, Location, Start
+from tcw.compiler.trace.records import Kernel, Location, Start
+from tcw.viewers.panes import kernel, kernels
+from tcw.viewers.panes.view import View
+from tcw.viewers.text.header import kernel_count
+from tcw.viewers.text.sections import SectionView, section
 from tests.no_torch import profiles
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import kernel, kernels
-from viewers.panes.view import View
-from viewers.text.header import kernel_count
-from viewers.text.sections import SectionView, section
 
 
 def test_every_kernel_of_the_compile_with_its_lines(block: View) -> None:

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace.records import LoopLine
+from tcw.compiler.trace.records import LoopLine
+from tcw.viewers.panes.loops import TextbookNest, subscript, textbook_lines, textbook_nest
 from tests.inductor_loops import nest_in
-from viewers.panes.loops import TextbookNest, subscript, textbook_lines, textbook_nest
 
 AMAX = """for p0 in 4096:
   reduce p1 in 128:

@@ -4,13 +4,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, Buffer, Decided, Kernel, MemoryPlan
+from tcw.compiler.trace.records import AnyRecord, Buffer, Decided, Kernel, MemoryPlan
+from tcw.viewers.kit.spans import width_of
+from tcw.viewers.panes import memory
+from tcw.viewers.panes.targets import Fold
+from tcw.viewers.panes.view import View
+from tcw.viewers.summary.lifetimes import alive, places
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.kit.spans import width_of
-from viewers.panes import memory
-from viewers.panes.targets import Fold
-from viewers.panes.view import View
-from viewers.summary.lifetimes import alive, places
 
 
 def texts(view: View) -> list[str]:

@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from compiler.trace.records import AnyRecord, End, Failure, Output, Text
+from tcw.compiler.trace.records import AnyRecord, End, Failure, Output, Text
+from tcw.viewers.panes import output
+from tcw.viewers.panes.view import View
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import output
-from viewers.panes.view import View
 
 TRACE = 'Traceback (most recent call last):\n  File "m.py", line 3, in forward\nValueError: no\n'
 

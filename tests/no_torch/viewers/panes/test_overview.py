@@ -5,15 +5,15 @@ from dataclasses import replace
 import msgspec
 from rich.cells import cell_len
 
-from compiler.trace.records import Advice, AnyRecord, End, Failure, FrameEnd, Graph, Speed
+from tcw.compiler.trace.records import Advice, AnyRecord, End, Failure, FrameEnd, Graph, Speed
+from tcw.viewers.kit.spans import width_of
+from tcw.viewers.panes import findings, overview, spine
+from tcw.viewers.panes.rows import text_rows
+from tcw.viewers.panes.targets import ToView
+from tcw.viewers.panes.view import View
+from tcw.viewers.tables.findings import advice_lines
 from tests.no_torch.viewers.panes.conftest import view_of
 from tests.no_torch.viewers.test_recompile_causes import repeated_recompiles
-from viewers.kit.spans import width_of
-from viewers.panes import findings, overview, spine
-from viewers.panes.rows import text_rows
-from viewers.panes.targets import ToView
-from viewers.panes.view import View
-from viewers.tables.findings import advice_lines
 
 
 def texts(view: View, width: int = 110) -> list[str]:

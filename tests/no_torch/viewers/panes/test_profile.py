@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     Account,
     AnyRecord,
     CallProfile,
@@ -15,9 +15,9 @@ from compiler.trace.records import (
     ModeRow,
     Region,
 )
+from tcw.viewers.panes import account, region, waterfall, why
 from tests.no_torch import profiles
 from tests.no_torch.viewers.panes.profile_views import texts, view_of
-from viewers.panes import account, region, waterfall, why
 
 EVIL = "a\x1b[31m[bold]b\n\u202ec 漢字\t"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from compiler.trace.records import AnyRecord, Graph, Kernel, KernelNests, NestTime, Node
+from tcw.compiler.trace.records import AnyRecord, Graph, Kernel, KernelNests, NestTime, Node
+from tcw.viewers.panes import graph, kernel, kernels, profile_source, source
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, LOWERED, Call, X, at, timed
 from tests.no_torch.stepping import attention, softmax
 from tests.no_torch.viewers.panes.profile_views import texts, view_of
-from viewers.panes import graph, kernel, kernels, profile_source, source
 
 
 @pytest.fixture(scope="module")

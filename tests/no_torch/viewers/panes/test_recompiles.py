@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     CallEnd,
     EagerFallback,
@@ -13,12 +13,12 @@ from compiler.trace.records import (
     Graph,
     Recompile,
 )
+from tcw.viewers.navigator import Navigator
+from tcw.viewers.panes import cache, findings, recompiles
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.targets import ToCause
 from tests.no_torch import traces
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.navigator import Navigator
-from viewers.panes import cache, findings, recompiles
-from viewers.panes.rows import Row
-from viewers.panes.targets import ToCause
 
 
 def test_values_are_never_cut_only_names(block_records: list[AnyRecord]) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace import refs
-from compiler.trace.records import AnyRecord, KernelPrecision, OutputPrecision
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import AnyRecord, KernelPrecision, OutputPrecision
+from tcw.viewers.panes import account, region, waterfall, why
+from tcw.viewers.panes.targets import ToKernel
 from tests.no_torch import profiles
 from tests.no_torch.viewers.panes.profile_views import of_label, texts, view_of
-from viewers.panes import account, region, waterfall, why
-from viewers.panes.targets import ToKernel
 
 
 @pytest.fixture(scope="module")

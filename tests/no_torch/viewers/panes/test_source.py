@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from compiler.trace import refs
-from compiler.trace.records import AnyRecord, Source, Text
-from compiler.trace.writer import text_hash
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import AnyRecord, Source, Text
+from tcw.compiler.trace.writer import text_hash
+from tcw.viewers.panes import source
+from tcw.viewers.panes.view import View
 from tests.no_torch import traces
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import source
-from viewers.panes.view import View
 
 PROSE = '"""A docstring.\n\nOf several lines.\n"""\n'
 

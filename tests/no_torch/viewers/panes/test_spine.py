@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import CallEnd, CallStart
-from compiler.trace.records.session import Argument
+from tcw.compiler.trace.records import CallEnd, CallStart
+from tcw.compiler.trace.records.session import Argument
+from tcw.viewers.panes import spine
 from tests.no_torch.traces import X, opening
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import spine
 
 
 def test_a_call_has_its_arguments_then_those_that_changed() -> None:

@@ -5,13 +5,13 @@ import dataclasses
 import msgspec
 import pytest
 
-from compiler.trace.records import AnyRecord, FrameEnd, Guards, Step
+from tcw.compiler.trace.records import AnyRecord, FrameEnd, Guards, Step
+from tcw.viewers.panes import bytecode, frame, growing, guards, source
+from tcw.viewers.panes.rows import Content
+from tcw.viewers.panes.stepping import kind_words, state_of
+from tcw.viewers.panes.view import View
 from tests.no_torch.stepping import attention, softmax, until
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import bytecode, frame, growing, guards, source
-from viewers.panes.rows import Content
-from viewers.panes.stepping import kind_words, state_of
-from viewers.panes.view import View
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def test_names_are_data(records: list[AnyRecord]) -> None:
 
 
 def _value():  # type: ignore[no-untyped-def]
-    from compiler.trace.records import StackValue
+    from tcw.compiler.trace.records import StackValue
 
     return StackValue(kind="Constant")
 

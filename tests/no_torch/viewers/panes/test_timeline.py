@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.records import Source, Text
+from tcw.compiler.trace.records import Source, Text
+from tcw.viewers.kit.spans import Line, width_of
+from tcw.viewers.panes import timeline
+from tcw.viewers.panes.view import View
 from tests.block_trace import large_trace
 from tests.no_torch.viewers.panes.conftest import view_of
 from tests.no_torch.viewers.test_function_names import SOURCE, start
-from viewers.kit.spans import Line, width_of
-from viewers.panes import timeline
-from viewers.panes.view import View
 
 
 def words(line: Line) -> str:

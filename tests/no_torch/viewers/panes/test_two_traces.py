@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace import refs
-from compiler.trace.records import AnyRecord
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import AnyRecord
+from tcw.viewers.panes import effects, two_sources
+from tcw.viewers.panes.targets import ToEffect
+from tcw.viewers.reader import Reader, whole
+from tcw.viewers.recording import Recording
 from tests.block_capture import FILE
 from tests.no_torch.hostile import hostile
 from tests.no_torch.two_traces import after, before
-from viewers.panes import effects, two_sources
-from viewers.panes.targets import ToEffect
-from viewers.reader import Reader, whole
-from viewers.recording import Recording
 
 
 def reader(base: list[AnyRecord], run: list[AnyRecord]) -> Reader:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace import refs
-from compiler.trace.records import AnyRecord, CallProfile, Region
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import AnyRecord, CallProfile, Region
+from tcw.viewers.panes import account, profile_source, profiled, region, waterfall, why
+from tcw.viewers.panes.rows import Rows
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, Call, at
 from tests.no_torch.viewers.panes.profile_views import keys, texts, view_of
-from viewers.panes import account, profile_source, profiled, region, waterfall, why
-from viewers.panes.rows import Rows
 
 
 @pytest.fixture(scope="module")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord, Decided, Kernel, Resumed, Run, Waiting, WhatIf
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import AnyRecord, Decided, Kernel, Resumed, Run, Waiting, WhatIf
+from tcw.viewers.kit.spans import width_of
+from tcw.viewers.panes import changes, what_if
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.recording import Recording
 from tests.no_torch.two_runs import VETO, two_runs, whatif
-from viewers.kit.spans import width_of
-from viewers.panes import changes, what_if
-from viewers.panes.view import Derived, View
-from viewers.recording import Recording
 
 NAME = "\x1b[31m[bold]" + "n" * 10_000 + "‮"
 

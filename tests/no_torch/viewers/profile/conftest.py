@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from compiler.trace.records import AnyRecord
-from viewers.recording import Recording
-from viewers.summary.profile import Profile, profile_of
-from viewers.summary.profile.causes.cause import Cause
+from tcw.compiler.trace.records import AnyRecord
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile import Profile, profile_of
+from tcw.viewers.summary.profile.causes.cause import Cause
 
 
 def profiled(records: list[AnyRecord]) -> Profile:

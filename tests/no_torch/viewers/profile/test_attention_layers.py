@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import EagerOperation, Region
+from tcw.compiler.trace.records import EagerOperation, Region
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile import profiles_of
 from tests.no_torch.profiles import bert_on_a_gpu, masked_attention
-from viewers.recording import Recording
-from viewers.summary.profile import profiles_of
 
 
 def test_one_finding_for_all_layers() -> None:

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace import refs
-from compiler.trace.records import CompiledStep
+from tcw.compiler.trace import refs
+from tcw.compiler.trace.records import CompiledStep
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE
 from tests.no_torch.viewers.profile.conftest import profiled

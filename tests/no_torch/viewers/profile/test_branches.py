@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.records import AnyRecord
+from tcw.compiler.trace.records import AnyRecord
 from tests.no_torch.profile_building import Call
 from tests.no_torch.viewers.profile.conftest import profiled
 

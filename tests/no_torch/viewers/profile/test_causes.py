@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,
     EagerOperation,
@@ -20,13 +20,13 @@ from compiler.trace.records import (
     TensorMeta,
     Text,
 )
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile import profile_of
+from tcw.viewers.summary.profile.causes.cause import Cause
+from tcw.viewers.summary.profile.causes.words import bare, counted, named, split_arguments
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, Call, at, attention_node, captured, mask_nodes
 from tests.no_torch.viewers.profile.conftest import cause, profiled
-from viewers.recording import Recording
-from viewers.summary.profile import profile_of
-from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.profile.causes.words import bare, counted, named, split_arguments
 
 FIRST = {
     "block_profile": ("slower", 29),

@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import AnyRecord, CallProfile, CompiledStep
+from tcw.compiler.trace.records import AnyRecord, CallProfile, CompiledStep
+from tcw.viewers.json_profile import profile_items
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile.doubts import doubts
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.text.profile import profile
 from tests.no_torch import profiles
 from tests.no_torch.viewers.profile.conftest import profiled
-from viewers.json_profile import profile_items
-from viewers.recording import Recording
-from viewers.summary.profile.doubts import doubts
-from viewers.text.lines import to_text
-from viewers.text.profile import profile
 
 EAGER = "the eager operations were not measured: no region counts as lost or won"
 COMPILED = "the steps of some compiled graphs were not measured: "

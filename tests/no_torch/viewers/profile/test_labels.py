@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.records import Graph, Node
+from tcw.compiler.trace.records import Graph, Node
 from tests.no_torch.profile_building import GRAPH, LOWERED, Call, at, meta
 from tests.no_torch.viewers.profile.conftest import profiled
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compiler.trace.records import Graph, Node
+from tcw.compiler.trace.records import Graph, Node
+from tcw.viewers.summary.profile.causes.padding import padded_products
 from tests.no_torch.profile_building import GRAPH, LOWERED, Call, at, meta
 from tests.no_torch.viewers.profile.conftest import profiled
-from viewers.summary.profile.causes.padding import padded_products
 
 
 def node(name: str, target: str, *inputs: str, of: str = "addmm", shape: tuple[int, ...]) -> Node:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     SCHEMA_VERSION,
     Advice,
     AnyRecord,
@@ -17,12 +17,12 @@ from compiler.trace.records import (
     Start,
     Text,
 )
-from compiler.trace.writer import text_hash
-from viewers.recording import Recording
-from viewers.summary.breaks import break_sites
-from viewers.summary.place import Place
-from viewers.summary.profile.causes.remedies import of_attention, of_break, of_recompile
-from workbench.cli.trials import changed_by
+from tcw.compiler.trace.writer import text_hash
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.breaks import break_sites
+from tcw.viewers.summary.place import Place
+from tcw.viewers.summary.profile.causes.remedies import of_attention, of_break, of_recompile
+from tcw.workbench.cli.trials import changed_by
 
 FILE = "/home/u/model.py"
 CODE = """\

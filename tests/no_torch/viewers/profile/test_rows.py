@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from msgspec import structs
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     CallProfile,
     CompiledStep,
@@ -14,14 +14,14 @@ from compiler.trace.records import (
     Kernel,
     Region,
 )
+from tcw.viewers.json_profile import profile_items
+from tcw.viewers.kit.figures import MICROSECONDS as US
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile import profile_of
+from tcw.viewers.text.profile.accounts import accounts_lines
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import Call
 from tests.no_torch.viewers.profile.conftest import profiled
-from viewers.json_profile import profile_items
-from viewers.kit.figures import MICROSECONDS as US
-from viewers.recording import Recording
-from viewers.summary.profile import profile_of
-from viewers.text.profile.accounts import accounts_lines
 
 
 @pytest.mark.parametrize("name", profiles.EVERY)

@@ -7,25 +7,25 @@ import pytest
 from msgspec import structs
 from rich.cells import cell_len
 
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord, CallProfile, Ceilings, EnginePart, Region, Timed
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import AnyRecord, CallProfile, Ceilings, EnginePart, Region, Timed
+from tcw.viewers import json_report
+from tcw.viewers.chrome_trace import chrome_trace
+from tcw.viewers.json_text import json_text
+from tcw.viewers.kit.spans import Span, words_of
+from tcw.viewers.panes import account
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.places import FileNames
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile import profiles_of
+from tcw.viewers.tables.region_lines import HEADS, LINE, RegionColumn, RegionLines
+from tcw.viewers.text.lines import to_text, write
+from tcw.viewers.text.profile import profile
+from tcw.viewers.text.profile.causes import causes_lines
 from tests.conftest import Golden
 from tests.no_torch import profiles, traces
 from tests.no_torch.hostile import How, hostile
 from tests.no_torch.profile_building import Call
-from viewers import json_report
-from viewers.chrome_trace import chrome_trace
-from viewers.json_text import json_text
-from viewers.kit.spans import Span, words_of
-from viewers.panes import account
-from viewers.panes.view import Derived, View
-from viewers.places import FileNames
-from viewers.recording import Recording
-from viewers.summary.profile import profiles_of
-from viewers.tables.region_lines import HEADS, LINE, RegionColumn, RegionLines
-from viewers.text.lines import to_text, write
-from viewers.text.profile import profile
-from viewers.text.profile.causes import causes_lines
 
 WIDTHS = {"masked_attention": (80, 120), "training": (100,), "trials": (100,), "modes": (120,)}
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from compiler.trace.provenance import Provenance
-from compiler.trace.records import AnyRecord, CallProfile
+from tcw.compiler.trace.provenance import Provenance
+from tcw.compiler.trace.records import AnyRecord, CallProfile
+from tcw.viewers.chrome_trace import chrome_trace
+from tcw.viewers.json_profile import profile_items
+from tcw.viewers.panes import waterfall
+from tcw.viewers.panes.view import Derived, View
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.profile.where import where
+from tcw.viewers.text.lines import to_text
+from tcw.viewers.text.profile import profile
 from tests.no_torch.profile_building import Call
 from tests.no_torch.viewers.profile.conftest import profiled
-from viewers.chrome_trace import chrome_trace
-from viewers.json_profile import profile_items
-from viewers.panes import waterfall
-from viewers.panes.view import Derived, View
-from viewers.recording import Recording
-from viewers.summary.profile.where import where
-from viewers.text.lines import to_text
-from viewers.text.profile import profile
 
 
 def placeless(

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace.reader import read_trace
-from compiler.trace.records import AnyRecord, End, Note
+from tcw.compiler.trace.reader import read_trace
+from tcw.compiler.trace.records import AnyRecord, End, Note
+from tcw.viewers.panes import fusion, notes, source
+from tcw.viewers.panes.rows import Row
+from tcw.viewers.panes.view import View
+from tcw.viewers.recording import Recording
+from tcw.viewers.teaching.notes import LONGEST, append, make, notes_of, on_decision
 from tests.no_torch import traces
 from tests.no_torch.asking import ID
 from tests.no_torch.viewers.panes.conftest import view_of
-from viewers.panes import fusion, notes, source
-from viewers.panes.rows import Row
-from viewers.panes.view import View
-from viewers.recording import Recording
-from viewers.teaching.notes import LONGEST, append, make, notes_of, on_decision
 
 LINE = f"src:{traces.FILE}:6"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.trace.records import (
+from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,
     FusionRound,
@@ -11,12 +11,9 @@ from compiler.trace.records import (
     SchedulerNode,
     Settings,
 )
-from tests.block_trace import block_trace
-from tests.decided import is_test, pair_test
-from tests.no_torch.asking import ID, asked, operations, stopped
-from viewers.recording import Recording
-from viewers.summary.fusion import fusion_summary
-from viewers.teaching.predict import (
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.fusion import fusion_summary
+from tcw.viewers.teaching.predict import (
     Guess,
     GuessedChoice,
     Question,
@@ -29,6 +26,9 @@ from viewers.teaching.predict import (
     summary,
     truth_of_asked,
 )
+from tests.block_trace import block_trace
+from tests.decided import is_test, pair_test
+from tests.no_torch.asking import ID, asked, operations, stopped
 
 
 def truths(records: list[AnyRecord]) -> Truths:

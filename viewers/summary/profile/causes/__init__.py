@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from viewers.summary.profile.causes.attention import attention
-from viewers.summary.profile.causes.branches import branches
-from viewers.summary.profile.causes.breaks import breaks
-from viewers.summary.profile.causes.calls import copies, fallbacks, libraries
-from viewers.summary.profile.causes.capture import only_captured, recomputed, removed
-from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.profile.causes.generated_code import spills, threads
-from viewers.summary.profile.causes.host import host_bound
-from viewers.summary.profile.causes.padding import padding
-from viewers.summary.profile.causes.precision import wrong_results
-from viewers.summary.profile.causes.recompiles import recompiles
-from viewers.summary.profile.causes.rest import fused, slower
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.ranking import TimeDifference, standings
-from viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.profile.causes.attention import attention
+from tcw.viewers.summary.profile.causes.branches import branches
+from tcw.viewers.summary.profile.causes.breaks import breaks
+from tcw.viewers.summary.profile.causes.calls import copies, fallbacks, libraries
+from tcw.viewers.summary.profile.causes.capture import only_captured, recomputed, removed
+from tcw.viewers.summary.profile.causes.cause import Cause
+from tcw.viewers.summary.profile.causes.generated_code import spills, threads
+from tcw.viewers.summary.profile.causes.host import host_bound
+from tcw.viewers.summary.profile.causes.padding import padding
+from tcw.viewers.summary.profile.causes.precision import wrong_results
+from tcw.viewers.summary.profile.causes.recompiles import recompiles
+from tcw.viewers.summary.profile.causes.rest import fused, slower
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.ranking import TimeDifference, standings
+from tcw.viewers.summary.profile.rows import RegionRow
 
 Look = Callable[[Index, Sequence[RegionRow]], Iterable[Cause]]
 

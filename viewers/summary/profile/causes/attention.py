@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from compiler.trace.records import Advice, EagerOperation, Graph, Location, Node
-from viewers.summary.place import Place, place_of
-from viewers.summary.profile.causes.cause import Cause, Suggestion
-from viewers.summary.profile.causes.remedies import of_attention
-from viewers.summary.profile.causes.suggestions import other_engine
-from viewers.summary.profile.causes.words import (
+from tcw.compiler.trace.records import Advice, EagerOperation, Graph, Location, Node
+from tcw.viewers.summary.place import Place, place_of
+from tcw.viewers.summary.profile.causes.cause import Cause, Suggestion
+from tcw.viewers.summary.profile.causes.remedies import of_attention
+from tcw.viewers.summary.profile.causes.suggestions import other_engine
+from tcw.viewers.summary.profile.causes.words import (
     bare,
     counted,
     is_fused_attention,
@@ -19,9 +19,9 @@ from viewers.summary.profile.causes.words import (
     split_arguments,
     step_word,
 )
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
-from viewers.words import seconds_text, tensor_text
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.words import seconds_text, tensor_text
 
 _MASK_PLACE = 3
 """Of `attn_mask` in `scaled_dot_product_attention(q, k, v, attn_mask)`."""

@@ -9,15 +9,15 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from compiler.trace.records import CompiledStep, Location
-from viewers.collected import grouped
-from viewers.summary.place import place_of
-from viewers.summary.profile.causes.cause import Cause, cause_of
-from viewers.summary.profile.causes.words import named
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
-from viewers.syntax import statements
-from viewers.words import listed, numbers_text, seconds_text
+from tcw.compiler.trace.records import CompiledStep, Location
+from tcw.viewers.collected import grouped
+from tcw.viewers.summary.place import place_of
+from tcw.viewers.summary.profile.causes.cause import Cause, cause_of
+from tcw.viewers.summary.profile.causes.words import named
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.syntax import statements
+from tcw.viewers.words import listed, numbers_text, seconds_text
 
 
 class _Branch(NamedTuple):

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from compiler.trace.records import CompiledStep, GraphBreak
-from compiler.trace.roofline import bandwidth_at
-from viewers.summary.breaks import BreakSite, break_sites
-from viewers.summary.profile.causes.cause import Cause, Suggestion
-from viewers.summary.profile.causes.remedies import of_break
-from viewers.summary.profile.causes.words import step_word
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
-from viewers.words import bytes_text, listed, plural, seconds_text
+from tcw.compiler.trace.records import CompiledStep, GraphBreak
+from tcw.compiler.trace.roofline import bandwidth_at
+from tcw.viewers.summary.breaks import BreakSite, break_sites
+from tcw.viewers.summary.profile.causes.cause import Cause, Suggestion
+from tcw.viewers.summary.profile.causes.remedies import of_break
+from tcw.viewers.summary.profile.causes.words import step_word
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.words import bytes_text, listed, plural, seconds_text
 
 _PER_GRAPH = ("guards", "wrapper", "dispatch")
 """Lines of the account to which each graph of a call contributes."""

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.records import Advice, CompiledStep, Lowered
-from viewers.labels import kernel_label
-from viewers.summary.place import place_of
-from viewers.summary.profile.causes.cause import Cause, cause_of
-from viewers.summary.profile.causes.same import runs_the_same
-from viewers.summary.profile.causes.suggestions import MAX_AUTOTUNE, mode, other_engine
-from viewers.summary.profile.causes.words import bare, is_aten, is_product, named
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
-from viewers.words import bytes_text, plural, seconds_text
+from tcw.compiler.trace.records import Advice, CompiledStep, Lowered
+from tcw.viewers.labels import kernel_label
+from tcw.viewers.summary.place import place_of
+from tcw.viewers.summary.profile.causes.cause import Cause, cause_of
+from tcw.viewers.summary.profile.causes.same import runs_the_same
+from tcw.viewers.summary.profile.causes.suggestions import MAX_AUTOTUNE, mode, other_engine
+from tcw.viewers.summary.profile.causes.words import bare, is_aten, is_product, named
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.words import bytes_text, plural, seconds_text
 
 _LIBRARY = "left to the library"
 """The note on every product: not a fallback."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.matching import base_graph
-from compiler.trace.records import Partition
-from viewers.labels import is_view
-from viewers.summary.profile.causes.cause import Cause, cause_of
-from viewers.summary.profile.causes.words import named, operations_text
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
-from viewers.words import bytes_text, listed, plural
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Partition
+from tcw.viewers.labels import is_view
+from tcw.viewers.summary.profile.causes.cause import Cause, cause_of
+from tcw.viewers.summary.profile.causes.words import named, operations_text
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.words import bytes_text, listed, plural
 
 _CONVERSIONS = ("_to_copy", "convert_element_type", "to copy", "convert element type")
 

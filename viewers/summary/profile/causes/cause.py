@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from compiler.trace.records import Advice
-from viewers.kit.figures import change_text
-from viewers.summary.place import Place
-from viewers.words import seconds_text
+from tcw.compiler.trace.records import Advice
+from tcw.viewers.kit.figures import change_text
+from tcw.viewers.summary.place import Place
+from tcw.viewers.words import seconds_text
 
 if TYPE_CHECKING:
-    from viewers.summary.profile.rows import RegionRow
+    from tcw.viewers.summary.profile.rows import RegionRow
 
 CauseKind = Literal[
     "precision", "recompile", "break", "attention", "padding", "spill", "threads", "copies",

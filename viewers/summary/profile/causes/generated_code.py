@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.matching import base_graph
-from compiler.trace.records import Advice, Decided, Kernel, KernelBinary
-from viewers.labels import kernel_label
-from viewers.summary.profile.causes.cause import Cause, cause_of
-from viewers.summary.profile.causes.suggestions import MAX_AUTOTUNE, mode, other_engine, override
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
-from viewers.words import bytes_text, plural
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Advice, Decided, Kernel, KernelBinary
+from tcw.viewers.labels import kernel_label
+from tcw.viewers.summary.profile.causes.cause import Cause, cause_of
+from tcw.viewers.summary.profile.causes.suggestions import (
+    MAX_AUTOTUNE,
+    mode,
+    other_engine,
+    override,
+)
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.words import bytes_text, plural
 
 
 def spills(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:

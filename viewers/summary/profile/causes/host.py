@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.records import Account, Advice
-from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.profile.causes.suggestions import REDUCE_OVERHEAD, mode
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
-from viewers.words import percent, plural, seconds_text
+from tcw.compiler.trace.records import Account, Advice
+from tcw.viewers.summary.profile.causes.cause import Cause
+from tcw.viewers.summary.profile.causes.suggestions import REDUCE_OVERHEAD, mode
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.words import percent, plural, seconds_text
 
 _HOST = ("wrapper", "guards", "dispatch", "idle")
 _LEAST = 0.05

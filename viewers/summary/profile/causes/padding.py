@@ -6,14 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from compiler.trace.records import Advice, Graph, Node
-from viewers.summary.place import place_of
-from viewers.summary.profile.causes.cause import Cause, cause_of
-from viewers.summary.profile.causes.remedies import of_setting
-from viewers.summary.profile.causes.words import bare, is_product, named
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
-from viewers.words import bytes_text, domain_text, seconds_text
+from tcw.compiler.trace.records import Advice, Graph, Node
+from tcw.viewers.summary.place import place_of
+from tcw.viewers.summary.profile.causes.cause import Cause, cause_of
+from tcw.viewers.summary.profile.causes.remedies import of_setting
+from tcw.viewers.summary.profile.causes.words import bare, is_product, named
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.words import bytes_text, domain_text, seconds_text
 
 _SETTING = "torch._inductor.config.shape_padding = False"
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.precision import worst_output
-from compiler.trace.records import Advice, KernelPrecision, Location
-from viewers.command_line import command_line, near
-from viewers.labels import kernel_label
-from viewers.summary.place import place_of
-from viewers.summary.profile.causes.cause import Cause
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
-from viewers.words import error_text, plural
+from tcw.compiler.trace.precision import worst_output
+from tcw.compiler.trace.records import Advice, KernelPrecision, Location
+from tcw.viewers.command_line import command_line, near
+from tcw.viewers.labels import kernel_label
+from tcw.viewers.summary.place import place_of
+from tcw.viewers.summary.profile.causes.cause import Cause
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.words import error_text, plural
 
 KEPT = "run.tcw"
 """The trace in the suggested command line if the run keeps none."""

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.records import Advice, CallStart, EagerFallback
-from viewers.collected import grouped
-from viewers.summary.findings import recompile_title
-from viewers.summary.place import Place
-from viewers.summary.profile.causes.cause import Cause, Suggestion
-from viewers.summary.profile.causes.remedies import of_recompile
-from viewers.summary.profile.causes.suggestions import DYNAMIC
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
-from viewers.summary.recompiles import GuardChange, RecompileCause, recompile_causes
-from viewers.words import plural, seconds_text
+from tcw.compiler.trace.records import Advice, CallStart, EagerFallback
+from tcw.viewers.collected import grouped
+from tcw.viewers.summary.findings import recompile_title
+from tcw.viewers.summary.place import Place
+from tcw.viewers.summary.profile.causes.cause import Cause, Suggestion
+from tcw.viewers.summary.profile.causes.remedies import of_recompile
+from tcw.viewers.summary.profile.causes.suggestions import DYNAMIC
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.recompiles import GuardChange, RecompileCause, recompile_causes
+from tcw.viewers.words import plural, seconds_text
 
 
 def recompiles(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:

@@ -10,14 +10,14 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 
-from compiler.control.torch_settings import SettingError, read_setting
-from compiler.edits import Edit, EditError, edited, relative
-from compiler.edits.text import SourceText, dotted
-from compiler.trace.records import Advice, CallStart
-from viewers.recording import Recording
-from viewers.summary.breaks import BreakSite
-from viewers.summary.place import Place
-from viewers.summary.profile.causes.cause import Suggestion
+from tcw.compiler.control.torch_settings import SettingError, read_setting
+from tcw.compiler.edits import Edit, EditError, edited, relative
+from tcw.compiler.edits.text import SourceText, dotted
+from tcw.compiler.trace.records import Advice, CallStart
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.breaks import BreakSite
+from tcw.viewers.summary.place import Place
+from tcw.viewers.summary.profile.causes.cause import Suggestion
 
 SETTINGS = {
     "Attempted to wrap RNN, GRU, or LSTM": "allow_rnn = True",

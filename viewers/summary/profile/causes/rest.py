@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from viewers.summary.profile.causes.cause import Cause, cause_of
-from viewers.summary.profile.causes.same import other_layout, runs_the_same, working
-from viewers.summary.profile.causes.suggestions import kept_apart, other_engine
-from viewers.summary.profile.causes.words import bare, is_product, named, operations_text
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow, same_calls_least
-from viewers.words import bytes_text, percent, plural
+from tcw.viewers.summary.profile.causes.cause import Cause, cause_of
+from tcw.viewers.summary.profile.causes.same import other_layout, runs_the_same, working
+from tcw.viewers.summary.profile.causes.suggestions import kept_apart, other_engine
+from tcw.viewers.summary.profile.causes.words import bare, is_product, named, operations_text
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow, same_calls_least
+from tcw.viewers.words import bytes_text, percent, plural
 
 
 def slower(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.records import CompiledStep, EagerOperation, TensorMeta
-from viewers.summary.profile.causes.words import bare
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
+from tcw.compiler.trace.records import CompiledStep, EagerOperation, TensorMeta
+from tcw.viewers.summary.profile.causes.words import bare
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
 
 
 def working(row: RegionRow) -> tuple[Sequence[EagerOperation], Sequence[CompiledStep]]:

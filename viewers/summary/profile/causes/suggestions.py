@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from compiler.trace.matching import base_graph
-from viewers.summary.profile.causes.cause import Suggestion
-from viewers.summary.profile.index import Index
-from viewers.summary.profile.rows import RegionRow
+from tcw.compiler.trace.matching import base_graph
+from tcw.viewers.summary.profile.causes.cause import Suggestion
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
 
 MOST = 2
 """Maximum number of decisions suggested for one region."""

@@ -6,12 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from compiler.trace.commas import at_commas
-from compiler.trace.records import CompiledStep, EagerOperation
-from viewers.collected import grouped
-from viewers.labels import kernel_label
-from viewers.summary.profile.index import Index
-from viewers.words import listed, plural
+from tcw.compiler.trace.commas import at_commas
+from tcw.compiler.trace.records import CompiledStep, EagerOperation
+from tcw.viewers.collected import grouped
+from tcw.viewers.labels import kernel_label
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.words import listed, plural
 
 PRODUCTS = frozenset({
     "mm", "addmm", "bmm", "baddbmm", "linear", "matmul", "_int_mm", "_scaled_mm", "mkl_linear",

@@ -1,6 +1,6 @@
 """Start-up of a recorded program: with `TCW_RECORD=FOLDER`, a process records what it compiles.
 
-`install` runs in every Python process that has the variable: from `tcw_record.pth` where tcw is
+`install` runs in every Python process that has the variable: from `start_up.pth` where tcw is
 installed, and from `workbench/start_up/sitecustomize.py`, which `tcw run` puts on PYTHONPATH, in
 any other Python. It imports nothing but the standard library, and waits for torch's first compile:
 only then are tcw and its hooks loaded, and a trace is opened. A forked child waits again, so that
@@ -15,9 +15,10 @@ import importlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
+from importlib.util import module_from_spec
 from types import ModuleType
 from typing import Any
 
@@ -61,7 +62,7 @@ class _Watch:
         self.then = then
 
     def remove(self) -> None:
-        sys.meta_path[:] = [one for one in sys.meta_path if one is not self]
+        sys.meta_path[:] = [finder for finder in sys.meta_path if finder is not self]
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -70,11 +71,11 @@ class _Watch:
             return None
         self.remove()
         for finder in sys.meta_path:
-            found = finder.find_spec(name, path, target)
-            if found is not None:
-                if found.loader is not None:
-                    found.loader = _Loading(found.loader, self.then)
-                return found
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Loading(spec.loader, self.then)
+                return spec
         return None
 
 
@@ -133,7 +134,7 @@ class _Start:
                 return True
             self.beginning = True
             try:
-                _tcw().record_process(self.folder)
+                _record(self.folder)
             except Exception as error:  # the program goes on
                 version = ".".join(map(str, sys.version_info[:3]))
                 self._not_recorded(f"{type(error).__name__}: {error} (Python {version})")
@@ -155,19 +156,41 @@ class _Start:
         _say(f"process {os.getpid()} is not recorded: {why}")
 
 
-def _tcw() -> Any:
-    """The module `tcw` next to this file, which need not be on the program's path."""
-    found = sys.modules.get("tcw")
-    if found is not None and os.path.dirname(os.path.abspath(found.__file__ or "")) == HERE:
-        return found
-    spec = PathFinder.find_spec("tcw", [HERE])
-    if spec is None or spec.loader is None:
-        raise ImportError(f"no tcw in {HERE}")
-    module = ModuleType("tcw")
-    module.__file__ = spec.origin
-    module.__spec__ = spec
-    spec.loader.exec_module(module)
-    return module
+def _record(folder: str) -> None:
+    """Record this process from now on into a new trace in `folder`. Raises ImportError where
+    something of ours is missing, OSError where the trace cannot be written."""
+    ours = os.path.realpath(os.path.join(HERE, "__init__.py"))
+    if "tcw" not in sys.modules:
+        spec = PathFinder.find_spec("tcw", [os.path.dirname(HERE)])
+        if spec is None or spec.loader is None:
+            raise ImportError(f"no tcw in {HERE}")
+        sys.modules["tcw"] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["tcw"])
+    elif os.path.realpath(theirs := getattr(sys.modules["tcw"], "__file__", None) or "?") != ours:
+        raise ImportError(f"the program has a package tcw of its own: {theirs}")
+    with _dependencies():
+        from tcw.workbench.worker.own_process import begin
+
+        begin(folder)
+
+
+@contextlib.contextmanager
+def _dependencies() -> Iterator[None]:
+    """Find msgspec where `tcw run` has it, if this Python has none."""
+    folder = os.environ.get(PACKAGES_VARIABLE, "")
+
+    class Found:
+        @staticmethod
+        def find_spec(
+            name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+        ) -> ModuleSpec | None:
+            return PathFinder.find_spec(name, [folder]) if name == "msgspec" else None
+
+    sys.meta_path.append(Found)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(Found)
 
 
 def _say(words: str) -> None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from workbench.library import Recorded
+    from tcw.workbench.library import Recorded
 
 NUMBERS = {
     "graphs": "graphs",
@@ -51,10 +51,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def tcw_recording(request: pytest.FixtureRequest) -> Iterator[Recorded]:
     """What the test compiles: `.graphs`, `.breaks`, `.recompiles`, `.kernels`, `.findings`,
     `.fused("softmax", "add")`."""
-    from tcw import recorder
+    from tcw.workbench.library import record
 
     with ExitStack() as recording:
-        recorded: Recorded = recording.enter_context(recorder()(file=str(request.path)))
+        recorded = recording.enter_context(record(file=str(request.path)))
         request.node.stash[_SHOWN] = recorded
         request.node.stash[_RECORDING] = recording
         yield recorded
@@ -104,7 +104,7 @@ def _wrong(recorded: Recorded, wanted: Mapping[str, Any]) -> Iterator[str]:
         if key == "fused":
             groups = [value] if isinstance(value, str) else list(value)
             for group in groups:
-                if not recorded.fused(*(one.strip() for one in group.split("+"))):
+                if not recorded.fused(*(name.strip() for name in group.split("+"))):
                     yield f"not in one kernel: {group}"
             continue
         most = key.startswith("max_")
@@ -113,8 +113,8 @@ def _wrong(recorded: Recorded, wanted: Mapping[str, Any]) -> Iterator[str]:
             known = ", ".join([*NUMBERS, "fused"])
             yield f"the tcw marker has no {key!r}: {known}, or max_ before a number"
             continue
-        found = recorded.number(name)
-        if found is None:
+        number = recorded.number(name)
+        if number is None:
             yield f"{name}: not known, expected {'at most ' if most else ''}{value}"
-        elif (found > value) if most else (found != value):
-            yield f"{name}: {found}, expected {'at most ' if most else ''}{value}"
+        elif (number > value) if most else (number != value):
+            yield f"{name}: {number}, expected {'at most ' if most else ''}{value}"
