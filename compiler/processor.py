@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-INTEL, AMD = "GenuineIntel", "AuthenticAMD"
+AMD = "AuthenticAMD"
 _GUARDED = Path("/sys/devices/system/cpu/vulnerabilities/gather_data_sampling")
 
 

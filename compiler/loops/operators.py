@@ -42,7 +42,6 @@ OPERATORS = _table(
     Operator("trunc_divide", 2, 6),  # integers: C's division; floats: trunc(a/b)
     Operator("remainder", 2, 8),  # sign of the divisor, like Python's %
     Operator("fmod", 2, 8),  # sign of the dividend, like C's
-    Operator("gcd", 2, 200),  # of the magnitudes; integers only
     Operator("reciprocal", 1, 4),
     Operator("sign", 1, 2),  # -1, 0 or 1; 0 for NaN, as in ATen
     Operator("maximum", 2, 2),  # NaN wins
@@ -50,11 +49,8 @@ OPERATORS = _table(
     Operator("fmax", 2, 2),  # NaN loses
     Operator("fmin", 2, 2),
     Operator("copysign", 2, 2),
-    Operator("nextafter", 2, 6),
     Operator("hypot", 2, 12),
     Operator("ldexp", 2, 4),
-    Operator("frexp_mantissa", 1, 12),
-    Operator("frexp_exponent", 1, 12),
     # rounding
     Operator("floor", 1, 1),
     Operator("ceil", 1, 1),
@@ -110,9 +106,4 @@ OPERATORS = _table(
     Operator("sigmoid", 1, 12),
     Operator("erf", 1, 12),
     Operator("erfc", 1, 24),
-    Operator("erfcx", 1, 40),  # exp(x^2) erfc(x)
-    Operator("lgamma", 1, 40),
-    Operator("erfinv", 1, 80),
-    Operator("digamma", 1, 60),
-    Operator("zeta", 2, 2000),  # Hurwitz's: the sum of (b+k)^-a
 )

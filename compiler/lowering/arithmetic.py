@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 
-from tcw.compiler.lowering.builder import Builder
 from tcw.compiler.lowering.elements import (
     Element,
     Operand,
@@ -18,7 +17,6 @@ from tcw.compiler.lowering.elements import (
     elementwise,
     eq,
     exp2,
-    formula_map,
     larger,
     sign,
     smaller,
@@ -26,8 +24,7 @@ from tcw.compiler.lowering.elements import (
     unary,
     where,
 )
-from tcw.compiler.lowering.registry import NoLowering, lowers
-from tcw.compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.registry import NoLowering
 
 
 @elementwise("add")
@@ -64,16 +61,9 @@ def divide(x: Operand, y: Operand, rounding_mode: str | None = None) -> Element:
     return x / y if isinstance(x, Element) else apply("div", x, y)
 
 
-for _name in ("remainder", "fmod", "gcd", "hypot", "nextafter"):
+for _name in ("remainder", "fmod", "hypot"):
     elementwise(_name)(binary(_name))
 elementwise("reciprocal")(unary("reciprocal"))
-
-
-@elementwise("lcm")
-def least_common_multiple(x: Element, y: Element) -> Element:
-    divisor = apply("gcd", x, y)
-    multiple = apply("trunc_divide", x, where(eq(divisor, 0), 1, divisor)) * y
-    return multiple if x.dtype == "uint8" else abs(multiple)
 
 
 @elementwise("neg", "negative")
@@ -133,15 +123,6 @@ def lerp(start: Element, end: Element, weight: Operand) -> Element:
 def ldexp(x: Element, exponent: Element) -> Element:
     """x * 2**exponent with the power rounded first, as in ATen."""
     return x * exp2(exponent)
-
-
-@lowers("frexp")
-def mantissa_and_exponent(builder: Builder, x: Tensor) -> tuple[Tensor, Tensor]:
-    mantissa, exponent = (
-        formula_map(builder, unary(f"frexp_{part}"), (x,), compute=x.dtype, meta=meta, name=part)
-        for part, meta in zip(("mantissa", "exponent"), builder.metas, strict=True)
-    )
-    return mantissa, exponent
 
 
 @elementwise("copysign")

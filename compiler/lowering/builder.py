@@ -48,9 +48,6 @@ class Builder:
         """The operation that was decomposed into the FX node."""
         self.metas: tuple[Meta | None, ...] = ()
         """The node's outputs; a single entry if the operation returns one tensor."""
-        self.alone = False
-        """Whether the node reads only inputs of the graph, and only its caller reads the node: on a
-        CPU, where an ATen call may then be the better choice."""
         self.on_cpu = True
         """Whether loops run on a CPU."""
         self.read_in_place: Callable[[], bool] = lambda: False

@@ -32,7 +32,7 @@ from tcw.compiler.lowering.inputs import GraphInputs, note_offset
 from tcw.compiler.lowering.kept import Kept, leaves
 from tcw.compiler.lowering.outputs import GraphOutputs, operands
 from tcw.compiler.lowering.ownership import Ownership
-from tcw.compiler.lowering.readers import alone, only_returned, read_in_place
+from tcw.compiler.lowering.readers import only_returned, read_in_place
 from tcw.compiler.lowering.reals import Real, Reals, StoredNumber
 from tcw.compiler.lowering.registry import Lowered, NoLowering, Unsupported, Worth
 from tcw.compiler.lowering.sizes import Sizes
@@ -284,7 +284,6 @@ class _Driver:
     def worth(self, node: fx.Node, known: Operation) -> Worth | None:
         if known.estimate is None:
             return None
-        self.builder.alone = alone(node)
         args, kwargs = self.arguments(node)
         return known.estimate(self.builder, *args, **kwargs)
 

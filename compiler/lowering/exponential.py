@@ -1,4 +1,4 @@
-"""Roots, powers, exponentials, logarithms, special functions, and functions built from them.
+"""Roots, powers, exponentials, logarithms, error functions, and functions built from them.
 
 Sources: aten/src/ATen/native/cpu/UnaryOpsKernel.cpp, PowKernel.cpp, Math.h.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import math
 
-from tcw.compiler.loops.dtypes import FLOATS
-from tcw.compiler.lowering.builder import Builder
 from tcw.compiler.lowering.elements import (
     Element,
     Operand,
@@ -18,19 +16,16 @@ from tcw.compiler.lowering.elements import (
     erfc,
     exp,
     exp2,
-    formula_map,
     isnan,
     log,
     log1p,
-    number,
     sqrt,
     together,
     unary,
     where,
 )
 from tcw.compiler.lowering.promotion import Number
-from tcw.compiler.lowering.registry import NoLowering, lowers
-from tcw.compiler.lowering.tensors import Tensor
+from tcw.compiler.lowering.registry import NoLowering
 
 LARGEST_UNROLLED_POWER = 64
 """Integer powers up to this exponent are unrolled; larger ones are left to ATen."""
@@ -40,10 +35,6 @@ for _name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "
 elementwise("sigmoid", "special_expit")(unary("sigmoid"))
 elementwise("erf", "special_erf")(unary("erf"))
 elementwise("erfc", "special_erfc")(unary("erfc"))
-elementwise("special_erfcx")(unary("erfcx"))
-elementwise("erfinv", "special_erfinv")(unary("erfinv"))
-elementwise("lgamma", "special_gammaln")(unary("lgamma"))
-elementwise("digamma", "special_digamma", "special_psi")(unary("digamma"))
 
 
 @elementwise("pow.Tensor_Scalar")
@@ -125,19 +116,6 @@ def xlogy(x: Operand, y: Operand) -> Element:
 @elementwise("special_ndtr")
 def normal_distribution(x: Element) -> Element:
     return 0.5 * erfc(x * -math.sqrt(0.5))
-
-
-@lowers("special_ndtri")
-def normal_quantile(builder: Builder, x: Tensor) -> Tensor:
-    """Of integers, which are an end of [0, 1] or outside. Of floats it is a call."""
-    if x.dtype in FLOATS:
-        raise NoLowering("series for each part of [0, 1]")
-    return formula_map(builder, _quantile_of_integer, (x,))
-
-
-def _quantile_of_integer(x: Element) -> Element:
-    above = where(eq(x, 1), number(math.inf, x.dtype), math.nan)
-    return where(eq(x, 0), -math.inf, above)
 
 
 @elementwise("special_sinc")

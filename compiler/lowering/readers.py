@@ -28,17 +28,6 @@ def only_returned(node: fx.Node) -> bool:
     )
 
 
-def alone(node: fx.Node) -> bool:
-    """Whether it reads only inputs of the graph, and only the caller reads it, on a CPU."""
-    value = node.meta.get("val")
-    return (
-        isinstance(value, torch.Tensor)
-        and value.device.type == "cpu"
-        and all(source.op == "placeholder" for source in node.all_input_nodes)
-        and all(user.op == "output" for user in node.users)
-    )
-
-
 def _is_view(node: fx.Node) -> bool:
     if not isinstance(node.target, torch._ops.OpOverload):
         return False

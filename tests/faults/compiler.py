@@ -140,7 +140,7 @@ FAULTS = (
     ),
     Fault(
         "of equal maxima in several lanes, the last one wins",
-        "compiler/codegen/cpp/vocabulary/argmax.py",
+        "compiler/codegen/cpp/vocabulary/reductions.py",
         "reductions.reduce(lanes, 'min', 'places', index_dtype)",
         "reductions.reduce(lanes, 'max', 'places', index_dtype)",
         ("tests/cpu/codegen/test_vocabulary_across_lanes.py",),

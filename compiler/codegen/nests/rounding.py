@@ -18,7 +18,6 @@ from tcw.compiler.loops.operators import OPERATORS
 
 TURNS_OVER = frozenset(
     {"floor", "ceil", "trunc", "round", "sign", "floor_divide", "trunc_divide", "remainder", "fmod"}
-    | {"frexp_mantissa", "frexp_exponent"}
 ) | frozenset(name for name, operator in OPERATORS.items() if operator.boolean)
 
 

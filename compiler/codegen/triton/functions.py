@@ -1,7 +1,6 @@
 """Functions that a kernel's text may call, in Triton; a unit holds those that it needs.
 
-Sources: aten/src/ATen/native/cuda/{BinaryDivFloorKernel,BinaryRemainderKernel}.cu and
-aten/src/ATen/native/cuda/Math.cuh.
+Sources: aten/src/ATen/native/cuda/{BinaryDivFloorKernel,BinaryRemainderKernel}.cu.
 """
 
 from __future__ import annotations
@@ -64,37 +63,6 @@ def next_may_start():
     tl.inline_asm_elementwise(
         "griddepcontrol.launch_dependents; // $0", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
 """,
-    "digamma": """\
-def digamma(x):
-    below = x < 0.5
-    whole = below & (x == tl.floor(x))
-    y = tl.where(below, 1 - x, x)
-    total = y * 0
-    for _ in tl.static_range(10):
-        near = y < 10
-        total = tl.where(near, total - 1 / y, total)
-        y = tl.where(near, y + 1, y)
-    z = 1 / (y * y)
-    series = z * (1.0 / 12 - z * (1.0 / 120 - z * (1.0 / 252 - z * (1.0 / 240 - z * (
-        1.0 / 132 - z * (691.0 / 32760 - z / 12))))))
-    total += libdevice.log(y) - 0.5 / y - series
-    turn = x - tl.floor(x)
-    pi = 3.141592653589793
-    total = tl.where(below, total - pi / libdevice.tan(pi * turn), total)
-    pole = tl.where(x == 0, libdevice.copysign(y * 0 + float("inf"), -x), y * 0 + float("nan"))
-    return tl.where(whole, pole, total)
-""",
-    "frexp_exponent": """\
-def frexp_exponent(x):
-    plain = (x != 0) & (tl.abs(x) < float("inf"))
-    return tl.where(plain, libdevice.ilogb(tl.where(plain, x, 1.0)) + 1, 0)
-""",
-    "frexp_mantissa": """\
-def frexp_mantissa(x):
-    plain = (x != 0) & (tl.abs(x) < float("inf"))
-    exponent = libdevice.ilogb(tl.where(plain, x, 1.0)) + 1
-    return tl.where(plain, libdevice.ldexp(x, -exponent), x)
-""",
     "erf_quick": """\
 def erf_quick(x):
     t = 1.0 / (1.0 + 0.3275911 * tl.abs(x))
@@ -103,18 +71,9 @@ def erf_quick(x):
     y = 1.0 - sum * tl.exp(-x * x)
     return tl.where(x < 0, -y, y)
 """,
-    "gcd": """\
-def gcd(a, b):
-    a, b = tl.abs(a), tl.abs(b)
-    for _ in range(94):
-        rest = a % tl.where(b == 0, 1, b)
-        a, b = tl.where(b == 0, a, b), tl.where(b == 0, 0, rest)
-    return a
-""",
 }
-"""Name -> definition. `digamma` is that of Math.cuh; `erf_quick` is 7.1.26 of Abramowitz and
-Stegun, whose absolute error is at most 1.5e-7; Euclid's algorithm takes at most 93 steps in 64 bits
-(Lamé)."""
+"""Name -> definition. `erf_quick` is 7.1.26 of Abramowitz and Stegun, whose absolute error is at
+most 1.5e-7."""
 
 
 def text(name: str) -> str:

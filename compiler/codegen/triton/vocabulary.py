@@ -57,10 +57,10 @@ _LIBDEVICE = {
     **{
         name: name
         for name in (
-            *("hypot", "copysign", "nextafter", "trunc", "fmod"),
+            *("hypot", "copysign", "trunc", "fmod"),
             *("rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "pow"),
             *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh"),
-            *("asinh", "acosh", "atanh", "erf", "erfc", "erfcx", "lgamma", "erfinv"),
+            *("asinh", "acosh", "atanh", "erf", "erfc"),
         )
     },
     "round": "nearbyint",
@@ -196,9 +196,6 @@ def _of_floats(
         return f"libdevice.ldexp({a}, {args[1]}.to(tl.int32))"
     if name in _LIBDEVICE:
         return f"libdevice.{_LIBDEVICE[name]}({', '.join(args)})"
-    if name in ("digamma", "frexp_mantissa", "frexp_exponent"):
-        need(name)
-        return f"{name}({a})"
     texts = {
         "neg": "(-{0})",
         "abs": "tl.abs({0})",
@@ -236,9 +233,6 @@ def _of_integers(name: str, args: Sequence[str], need: Callable[[str], None]) ->
     a = args[0]
     if name in _IDENTITY_ON_INTEGERS:
         return a
-    if name == "gcd":
-        need("gcd")
-        return f"gcd({a}, {args[1]})"
     if name in ("floor_divide", "remainder"):
         need(f"{name}_integers")
         return f"{name}_integers({a}, {args[1]})"

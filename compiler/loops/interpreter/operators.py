@@ -35,11 +35,7 @@ def _fma(a: Value, b: Value, c: Value) -> Value:
 FUNCTIONS: dict[str, Callable[..., Value]] = {
     "fma": _fma,
     "div": torch.true_divide,
-    "erfcx": torch.special.erfcx,
-    "zeta": torch.special.zeta,
     "trunc_divide": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
-    "frexp_mantissa": lambda x: torch.frexp(x).mantissa,
-    "frexp_exponent": lambda x: torch.frexp(x).exponent.to(x.dtype),
     "shift_left": torch.bitwise_left_shift,
     "shift_right": torch.bitwise_right_shift,
 }

@@ -10,7 +10,7 @@ from tcw.compiler.loops.operators import OPERATORS
 from tcw.compiler.loops.verifier.spaces import Numbers, require
 
 WHOLE_OR_BOOL = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"})
-WHOLE = frozenset({"gcd", "shift_left", "shift_right"})
+WHOLE = frozenset({"shift_left", "shift_right"})
 ANY_NUMBER = frozenset(
     [
         "add",

@@ -158,17 +158,3 @@ def test_integer_division_by_zero_raises(name: str) -> None:
 
 def test_logic_of_bool() -> None:
     lowered(lambda x, y: (x + y, x * y, x & y, x | y, x ^ y, ~x), *pairs(torch.bool))
-
-
-def test_mantissas_and_exponents() -> None:
-    check_each(torch.frexp, ((corners(dtype),) for dtype in FLOATS))
-
-
-def test_common_divisors() -> None:
-    def whole_pairs(dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
-        x, y = pairs(dtype)
-        least = torch.iinfo(dtype).min  # no signed dtype can represent its magnitude
-        return (x[x[:, 0] != least], y[:, y[0] != least]) if least else (x, y)
-
-    check_each(lambda x, y: (torch.gcd(x, y), torch.lcm(x, y)), map(whole_pairs, INTEGERS))
-    lowered(torch.gcd, torch.arange(40, dtype=torch.int8), torch.arange(40, dtype=torch.int16) - 9)

@@ -119,6 +119,20 @@ RARE: dict[str, Callable[..., torch.Tensor]] = {
     "special_hermite_polynomial_he.n_scalar": (
         lambda x, y: torch.special.hermite_polynomial_he(x, 3)
     ),
+    "lgamma.default": lambda x, y: torch.lgamma(x),
+    "digamma.default": lambda x, y: torch.digamma(x),
+    "polygamma.default": lambda x, y: torch.polygamma(3, x),
+    "special_zeta.default": lambda x, y: torch.special.zeta(x + 1, y),
+    "erfinv.default": lambda x, y: torch.erfinv(x / 9),
+    "special_erfcx.default": lambda x, y: torch.special.erfcx(x),
+    "special_ndtri.default": lambda x, y: torch.special.ndtri(x / 9),
+    "frexp.Tensor": lambda x, y: torch.frexp(x).mantissa,
+    "nextafter.default": lambda x, y: torch.nextafter(x, y),
+    "gcd.default": lambda x, y: torch.gcd((x * 9).long(), (y * 9).long()),
+    "lcm.default": lambda x, y: torch.lcm((x * 9).long(), (y * 9).long()),
+    "fractional_max_pool2d.default": lambda x, y: torch.ops.aten.fractional_max_pool2d(
+        x[None], [2, 2], [2, 2], y[:1, None, :2] / 9
+    )[0],
 }
 """Operation -> the function that reaches it; special functions too rare for loops of our own."""
 
@@ -135,12 +149,15 @@ def test_rare_special_functions(name: str) -> None:
 @pytest.mark.parametrize(
     ("function", "calls"),
     [
-        (lambda x: torch.igamma(torch.tensor(1.5), x), ["aten.igamma.default"]),
-        (torch.digamma, []),
+        (
+            lambda x: torch.igamma(torch.tensor(1.5), x),
+            ["aten.igamma.default", "aten.lgamma.default"],
+        ),
+        (torch.digamma, ["aten.digamma.default", "aten.polygamma.default"]),
         (torch.i0, ["aten.i0.default", "aten.special_i1.default"]),
         (torch.special.ndtri, ["aten.special_ndtri.default"]),
-        (torch.lgamma, []),
-        (torch.erfinv, []),
+        (torch.lgamma, ["aten.lgamma.default", "aten.digamma.default"]),
+        (torch.erfinv, ["aten.erfinv.default"] * 2),
     ],
 )
 def test_gradients_of_special_functions(

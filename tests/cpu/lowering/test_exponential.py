@@ -1,4 +1,4 @@
-"""Roots, powers, exponentials, logarithms and special functions."""
+"""Roots, powers, exponentials, logarithms and error functions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ FUNCTIONS: dict[str, Unary] = {
         for name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p")
     },
     **{name: getattr(torch, name) for name in ("sigmoid", "erf", "erfc", "sinc")},
-    **{name: getattr(torch, name) for name in ("erfinv", "lgamma", "digamma")},
     "entr": torch.special.entr,
     "ndtr": torch.special.ndtr,
     "softplus": torch.nn.functional.softplus,
@@ -34,58 +33,11 @@ def test_functions(name: str) -> None:
     check_each(FUNCTIONS[name], ((corners(dtype),) for dtype in FLOATS))
 
 
-@pytest.mark.parametrize("name", ["erfinv", "digamma"])
-def test_functions_on_both_sides_of_where_their_series_change(name: str) -> None:
-    points = (torch.linspace(-0.99, 0.99, 67), torch.linspace(-31, 43, 149), torch.arange(30))
-    x = torch.cat(points)
-    check_each(FUNCTIONS[name], ((x.to(dtype),) for dtype in FLOATS))
-
-
-@pytest.mark.parametrize("n", [0, 1, 2, 3, 4, 5])
-def test_derivatives_of_digamma(n: int) -> None:
-    """Beside the roots below 0, eager's sums of 16 bits are off."""
-    points = [torch.linspace(-31, 43, 149), torch.arange(-9, 9), torch.logspace(-3, 3, 40)]
-    of = [torch.cat([torch.cat(points).to(dtype), corners(dtype)]) for dtype in FLOATS]
-    check_each(
-        lambda x: torch.polygamma(n, x),
-        ((x[~(x < 0)] if x.dtype.itemsize == 2 else x,) for x in of),
-    )
-    lowered(lambda x: torch.polygamma(n, x), torch.arange(1, 9))
-
-
-def test_higher_derivatives_of_digamma_are_atens() -> None:
-    found = lowered(lambda x: torch.polygamma(6, x), torch.rand(9), calls=["polygamma"])
-    assert found.calls() == ["aten.polygamma.default"]
-
-
-def test_zeta() -> None:
-    x = torch.tensor([0.5, 1, 1.0001, 2, 3, 3.5, 40, 700, float("inf"), float("nan")])
-    q = torch.cat([torch.linspace(-12, 12, 49), torch.logspace(-4, 5, 20), corners(torch.float32)])
-    check_each(
-        torch.special.zeta, ((x.to(d)[:, None], q.to(d)) for d in (torch.float32, torch.float64))
-    )
-    lowered(lambda q: (torch.special.zeta(3, q), torch.special.zeta(q, 0.5)), torch.arange(9))
-
-
-def test_the_scaled_error_function_and_what_it_is_part_of() -> None:
-    both = (torch.float32, torch.float64)
-    check_each(
-        lambda x: (torch.special.erfcx(x), torch.special.log_ndtr(x)),
-        ((torch.cat([corners(dtype), torch.linspace(-40, 40, 99).to(dtype)]),) for dtype in both),
-    )
-
-
 def test_integers_become_floats() -> None:
     check_each(
-        lambda x: (torch.exp(x), torch.sqrt(x), torch.sigmoid(x), torch.digamma(x)),
+        lambda x: (torch.exp(x), torch.sqrt(x), torch.sigmoid(x)),
         ((grid(dtype, 9),) for dtype in DTYPES),
     )
-
-
-def test_normal_quantiles_are_loops_of_integers_only() -> None:
-    check_each(torch.special.ndtri, ((corners(dtype),) for dtype in (*INTEGERS, torch.bool)))
-    found = lowered(torch.special.ndtri, corners(torch.float32), calls=["special_ndtri"])
-    assert found.calls() == ["aten.special_ndtri.default"]
 
 
 @pytest.mark.parametrize("exponent", POWERS)

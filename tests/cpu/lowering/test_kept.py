@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,8 +12,6 @@ import torch.nn.functional as F
 from tcw.compiler.control.decisions import Gate, Ruling
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
-from tcw.compiler.lowering import vector_library
-from tcw.compiler.lowering.registry import ESTIMATES
 
 GRAPH = "tcw/0/0/inference/lowering"
 
@@ -97,45 +94,3 @@ def test_what_aten_computes_faster_is_left_to_it_unless_overridden() -> None:
     assert choice(channels, {id: "loops"}).choice == "loops"
     assert choice(rows, {id: "loops"}).decision.default == "loops"
     assert choice(rows, {id: "aten"}).choice == "aten"
-
-
-@pytest.mark.parametrize(
-    ("function", "dtype", "processor", "choice"),
-    [
-        (torch.tanh, torch.float32, "GenuineIntel", "aten"),
-        (torch.tanh, torch.float32, "AuthenticAMD", "loops"),
-        (torch.erf, torch.float64, "GenuineIntel", "aten"),
-        (torch.erfc, torch.float64, "GenuineIntel", "aten"),
-        (lambda x: torch.tanh(x) * 2, torch.float32, "GenuineIntel", "loops"),
-        (lambda x: torch.tanh(x[:8]), torch.float32, "GenuineIntel", "loops"),
-        (torch.acos, torch.float32, "GenuineIntel", "loops"),
-        (torch.atan, torch.float64, "GenuineIntel", "loops"),
-        (torch.exp, torch.float32, "GenuineIntel", "loops"),
-        (torch.log10, torch.float32, "GenuineIntel", "aten"),
-        (torch.sqrt, torch.float64, "GenuineIntel", "aten"),
-        (torch.log10, torch.int64, "GenuineIntel", "loops"),
-    ],
-)
-def test_a_function_by_itself_is_left_to_the_vector_library_of_an_intel_processor(
-    monkeypatch: pytest.MonkeyPatch, function: Any, dtype: Any, processor: str, choice: str
-) -> None:
-    monkeypatch.setattr(vector_library, "vendor", lambda: processor)
-    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    seen: dict[str, str] = {}
-    gate = Gate({}, watch=lambda one: seen.update({one.decision.id: one.choice}))
-    x = torch.linspace(-1, 1, 1 << 16).to(dtype)
-    torch._dynamo.reset()
-    with torch.no_grad(), listening(None, gate):
-        found = torch.compile(function, backend=backend)(x)
-    torch.testing.assert_close(found, function(x), equal_nan=True)
-    chosen = {choice for id, choice in seen.items() if id.startswith(f"{GRAPH}/")}
-    assert ("aten" in chosen) == (choice == "aten")
-
-
-def test_a_small_tensor_is_not_worth_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_library, "vendor", lambda: "GenuineIntel")
-    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
-    builder = SimpleNamespace(alone=True, meta=SimpleNamespace(shape=(2048,), dtype="float32"))
-    worth = ESTIMATES["tanh"](builder, SimpleNamespace(dtype="float32"))
-    assert worth is not None
-    assert worth.loops < worth.aten

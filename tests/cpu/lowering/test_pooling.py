@@ -127,32 +127,3 @@ def test_what_stays_a_call(options: dict[str, object], x: torch.Tensor) -> None:
     options = {"kernel_size": 3, "stride": 2, "padding": 1, **options}
     result = lowered(lambda x: functional.max_pool2d(x, **options), x, calls=None)
     assert "aten.max_pool2d_with_indices.default" in result.calls()
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("indexed", [False, True])
-def test_windows_that_begin_at_random_places(dtype: Dtype, indexed: bool) -> None:
-    def pooled(x: torch.Tensor, u: torch.Tensor, kernel: list[int], size: list[int]) -> object:
-        planes = len(kernel) == 2
-        pool = (
-            torch.ops.aten.fractional_max_pool2d if planes else torch.ops.aten.fractional_max_pool3d
-        )
-        maxima, indices = pool(x, kernel, size, u)
-        return (maxima, indices) if indexed else maxima
-
-    x = image(dtype, 2, 4, 17, 19)
-    x[0, 1, 3, 4], x[1, 2, 6, 8], x[0, 2] = float("nan"), float("inf"), float("-inf")
-    u = torch.rand(2, 4, 2, dtype=dtype)
-    for argument in (x, x.contiguous(), x.mT):
-        for size in ([5, 6], [1, 7], [15, 2]):
-            lowered(lambda x, u, s=size: pooled(x, u, [3, 2], s), argument, u)
-    lowered(lambda x, u: pooled(x, u, [2, 2], [4, 4]), x[0].contiguous(), u[:1])
-    volume = grid(dtype, 1, 2, 7, 8, 9)
-    places = torch.rand(1, 2, 3, dtype=dtype)
-    lowered(lambda x, u: pooled(x, u, [2, 3, 2], [3, 4, 5]), volume, places)
-
-
-def test_places_in_sixteen_bits_are_left_to_aten() -> None:
-    x, u = image(torch.bfloat16), torch.rand(2, 4, 2).bfloat16()
-    pool = torch.ops.aten.fractional_max_pool2d
-    lowered(lambda x, u: pool(x, [2, 2], [3, 3], u)[0], x, u, calls=["fractional_max_pool2d"])

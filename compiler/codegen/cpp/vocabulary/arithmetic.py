@@ -25,7 +25,7 @@ _BINARY = {
 FLOAT_FUNCTIONS = frozenset(
     {
         *(*_BINARY, *hardware.ROUNDINGS),
-        *("abs", "sign", "copysign", "fma", "sqrt", "rsqrt", "ldexp", "nextafter"),
+        *("abs", "sign", "copysign", "fma", "sqrt", "rsqrt", "ldexp"),
     }
 )
 
@@ -89,7 +89,7 @@ def of_floats(lanes: Lanes, op: str, held: str) -> str:
     if op in _BINARY:
         body = _BINARY[op].format(T=register)
         return function(lanes, op, f"{register} a, {register} b", register, body)
-    if scalar and op in ("copysign", "nextafter"):
+    if scalar and op == "copysign":
         return f"__builtin_{op}{end}({{0}}, {{1}})"
     if scalar and op in ("abs", "fma", "sqrt", *hardware.ROUNDINGS):
         name = {"abs": "fabs", "round": "nearbyint"}.get(op, op)
@@ -117,15 +117,6 @@ def _vector_function(lanes: Lanes, op: str, held: str, register: str, end: str) 
         return function(lanes, op, f"{register} x", register, body)
     if op == "copysign":
         body = f"return ({register})((({integer})a & {magnitude}) | (({integer})b & {sign}));"
-        return function(lanes, op, f"{register} a, {register} b", register, body)
-    if op == "nextafter":
-        # the next number up or down has the next larger or smaller bits, by the sign of a
-        body = (
-            f"{integer} apart = (a < b) ^ (a > 0), tiny = (({integer})b & {sign}) | 1; "
-            f"{register} y = ({register})(({integer})a + 1 + apart + apart); "
-            f"y = a == 0 ? ({register})tiny : y; "
-            f"return a == b ? b : ((a != a) | (b != b) ? a + b : y);"
-        )
         return function(lanes, op, f"{register} a, {register} b", register, body)
     if op == "fma":
         builtin = hardware.fma(lanes, held)

@@ -1,4 +1,4 @@
-"""erfc, erfcx, and float64 erf: N. Juffa's transformation, in parts; all but erfcx on vectors.
+"""erfc, and erf of float64, on vectors: N. Juffa's transformation, in parts.
 
 With q = (a-1)/(a+2), (1+2a) exp(a^2) erfc(a) is 1 + a polynomial in q for all a >= 0 (Shepherd and
 Laframboise, "Chebyshev approximation of (1+2x) exp(x^2) erfc x", 1981).
@@ -6,12 +6,10 @@ Laframboise, "Chebyshev approximation of (1+2x) exp(x^2) erfc x", 1981).
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from tcw.compiler.codegen.cpp.vocabulary import arithmetic, exponentials, functions
-from tcw.compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
-from tcw.compiler.codegen.cpp.vocabulary.types import literal
+from tcw.compiler.codegen.cpp.vocabulary import arithmetic, exponentials
+from tcw.compiler.codegen.cpp.vocabulary.polynomials import horner
 
 if TYPE_CHECKING:
     from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
@@ -66,13 +64,6 @@ _GREATEST = {"float32": "10.06f", "float64": "27.3"}
 """From there on erfc is 0."""
 _BESIDE_ONE = {"float32": "5.0f", "float64": "6.0"}
 """From there on it is negligible beside 1."""
-_ROOT = {
-    "float32": ("0.564189613f", "-5.19642529e-8f"),
-    "float64": ("0.5641895835477563", "1.3590697223380941e-17"),
-}
-"""1 / sqrt(pi), and its rounding error, relative to it."""
-_ASYMPTOTIC = (-135135 / 128, 10395 / 64, -945 / 32, 105 / 16, -15 / 8, 3 / 4, -1 / 2)
-"""sqrt(pi) a erfcx(a) - 1 by 1/a^2, without the constant 0: -1 * -3 * ... / 2^n."""
 _NEAR = (
     "5.957176147748911e-11",
     "-1.1372848856791674e-09",
@@ -145,41 +136,21 @@ def erf(lanes: Lanes, register: str) -> str:
     return "\n  ".join(lines)
 
 
-def erfcx(lanes: Lanes, register: str, held: str) -> str:
-    """The body of erfcx(x) = exp(x^2) erfc(x), of one lane too.
-
-    Below 0 it is 2 exp(x^2) - erfcx(-x), infinite from -30 down; beyond `_GREATEST` its asymptotic
-    series.
-    """
-    multiply_add(lanes, register, held)
-    absolute = arithmetic.of_floats(lanes, "abs", held).format("x")
-    exp = functions.function(lanes, "exp", held)
-    lost = arithmetic.of_floats(lanes, "fma", held).format("m", "m", "-h")
-    assert exp is not None
-    one, two, zero = literal(1, held), literal(2, held), f"{register}{{}}"
-    most, near = f"{zero} + {_GREATEST[held]}", f"{zero} + {literal(30, held)}"
-    root, lack = _ROOT[held]
-    powers = (math.pi**k for k in range(len(_ASYMPTOTIC), 0, -1))
-    terms = tuple(literal(a * b, held) for a, b in zip(_ASYMPTOTIC, powers, strict=True))
-    return (
-        f"{register} size = {absolute}, a = {most} < size ? {most} : size;\n"
-        f"  {_scaled(register, held)}\n"
-        f"  {register} v = {root} / size, z = v * v;\n"
-        f"  {horner('s', 'z', terms, register)}\n"
-        f"  s = multiply_add(s, z, {zero} + {lack});\n"
-        f"  {register} y = {most} < size ? multiply_add(v, s, v) : g + low;\n"
-        f"  {register} m = {near} < size ? {near} : size, h = m * m, t = {lost};\n"
-        f"  return x < {zero} ? {two} * {exp.format('h')} * ({one} + t) - y : y;"
-    )
-
-
 def _define_tail(lanes: Lanes, register: str, held: str) -> None:
     """Add `erfc_tail(a)` to the prelude: erfc of 0 <= a <= `_GREATEST`.
 
     `t` is what the square lacks.
     """
+    end = "f" if held == "float32" else ""
     lines = (
-        _scaled(register, held),
+        # g = exp(a^2) erfc(a), and what the quotient lacks
+        f"{register} i = 1.0{end} / (a + 2.0{end}), q = (a - 1.0{end}) * i;",
+        f"q = multiply_add(i, multiply_add(q, -a, multiply_add(q + 0.5{end}, -2.0{end}, a)), q);",
+        horner("c", "q", _TAIL[held], register),
+        f"{register} d = 1.0{end} / multiply_add(a, 2.0{end}, {register}{{}} + 1.0{end});",
+        f"{register} g = multiply_add(c, d, d);",
+        f"{register} low = multiply_add(g, -a, {register}{{}} + 0.5{end});",
+        f"low = multiply_add(low, 2.0{end}, c - g) * d;",
         f"{register} x = -a * a, t = multiply_add(a, a, x);",
         exponentials.reduced(lanes, register, held),
         f"r = r - t; {exponentials.series(register, held)}",
@@ -188,18 +159,3 @@ def _define_tail(lanes: Lanes, register: str, held: str) -> None:
     )
     body = "\n  ".join(lines)
     arithmetic.function(lanes, "erfc_tail", f"{register} a", register, body)
-
-
-def _scaled(register: str, held: str) -> str:
-    """Lines: g = exp(a^2) erfc(a) for a >= 0, and `low`, what the quotient lacks."""
-    end = "f" if held == "float32" else ""
-    lines = (
-        f"{register} i = 1.0{end} / (a + 2.0{end}), q = (a - 1.0{end}) * i;",
-        f"q = multiply_add(i, multiply_add(q, -a, multiply_add(q + 0.5{end}, -2.0{end}, a)), q);",
-        horner("c", "q", _TAIL[held], register),
-        f"{register} d = 1.0{end} / multiply_add(a, 2.0{end}, {register}{{}} + 1.0{end});",
-        f"{register} g = multiply_add(c, d, d);",
-        f"{register} low = multiply_add(g, -a, {register}{{}} + 0.5{end});",
-        f"low = multiply_add(low, 2.0{end}, c - g) * d;",
-    )
-    return "\n  ".join(lines)

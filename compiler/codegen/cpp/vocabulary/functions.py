@@ -16,22 +16,15 @@ from tcw.compiler.codegen.cpp.vocabulary import (
     circular,
     error_functions,
     exponentials,
-    gamma,
     hyperbolic,
-    inverse_error,
-    libm,
     logarithms,
-    parts,
     powers,
     sleef,
-    special_functions,
     wide_logarithms,
-    zeta,
 )
 
 if TYPE_CHECKING:
     from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
-
 
 Body = Callable[["Lanes", str], str]
 
@@ -47,8 +40,7 @@ def _of_both(bodies: Mapping[str, Callable[..., str]]) -> dict[tuple[str, str], 
 
 _BODIES: dict[tuple[str, str], Body] = {
     **_of_both(exponentials.WIDE),
-    **_of_both({"atanh": wide_logarithms.atanh, "digamma": gamma.digamma}),
-    **_of_both({op: partial(parts.frexp, op=op) for op in ("frexp_mantissa", "frexp_exponent")}),
+    **_of_both({"atanh": wide_logarithms.atanh}),
     ("erf", "float32"): exponentials.erf,
     ("erf_quick", "float32"): exponentials.erf_quick,
     ("log", "float32"): logarithms.log,
@@ -58,7 +50,6 @@ _BODIES: dict[tuple[str, str], Body] = {
     ("log1p", "float32"): logarithms.log1p,
     ("log1p", "float64"): wide_logarithms.log1p,
     ("pow", "float32"): powers.body,
-    ("zeta", "float64"): zeta.zeta,
 }
 """Operator and dtype -> the body of its function."""
 _FUSED: dict[tuple[str, str], Body] = {
@@ -72,22 +63,14 @@ _FUSED: dict[tuple[str, str], Body] = {
     ("log10", "float64"): wide_logarithms.log10,
 }
 """Those that need the instruction of a fused multiply-add."""
-_PARAMETERS = {"atan2": ("a", "b"), "pow": ("x", "y"), "zeta": ("x", "q")}
+_PARAMETERS = {"atan2": ("a", "b"), "pow": ("x", "y")}
 """Of functions with more than `x`."""
 
 
 def function(lanes: Lanes, op: str, held: str) -> str | None:
     """The text of a call; None if there is no such function."""
-    if op == "erfcx":
-        register = lanes.type(held)
-        body = error_functions.erfcx(lanes, register, held)
-        return arithmetic.function(lanes, op, f"{register} x", register, body)
     return (
-        _polynomial(lanes, op, held)
-        or sleef.function(lanes, op, held)
-        or libm.function(lanes, op, held)
-        or inverse_error.function(lanes, op, held)
-        or special_functions.function(lanes, op, held)
+        _polynomial(lanes, op, held) or sleef.function(lanes, op, held) or _of_libm(lanes, op, held)
     )
 
 
@@ -98,3 +81,35 @@ def _polynomial(lanes: Lanes, op: str, held: str) -> str | None:
     register = lanes.type(held)
     parameters = ", ".join(f"{register} {name}" for name in _PARAMETERS.get(op, ("x",)))
     return arithmetic.function(lanes, op, parameters, register, body(lanes, register))
+
+
+_LIBM_UNARY = frozenset(
+    (
+        *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p"),
+        *("sin", "cos", "tan", "asin", "acos", "atan"),
+        *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+        *("erf", "erfc"),
+    )
+)
+_LIBM_BINARY = frozenset({"pow", "atan2", "hypot"})
+
+
+def _of_libm(lanes: Lanes, op: str, held: str) -> str | None:
+    """The text of a call, or None if libm has no such _of_libm."""
+    register, end = lanes.type(held), "f" if held == "float32" else ""
+    op = "exp" if op.startswith("exp_nonpositive") else op
+    if op == "sigmoid":
+        exp = sleef.function(lanes, "exp", held) or _of_libm(lanes, "exp", held)
+        assert exp is not None
+        body = f"return 1.0{end} / (1.0{end} + {exp.format('-x')});"
+        return arithmetic.function(lanes, op, f"{register} x", register, body)
+    if op not in _LIBM_UNARY and op not in _LIBM_BINARY:
+        return None
+    if lanes.count == 1:
+        return f"__builtin_{op}{end}({'{0}, {1}' if op in _LIBM_BINARY else '{0}'})"
+    if op in _LIBM_BINARY:
+        parameters, operands = f"{register} a, {register} b", "a[k], b[k]"
+    else:
+        parameters, operands = f"{register} x", "x[k]"
+    each = arithmetic.loop(lanes, register, f"__builtin_{op}{end}({operands})")
+    return arithmetic.function(lanes, op, parameters, register, each, "OUTLINE")

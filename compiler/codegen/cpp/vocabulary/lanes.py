@@ -7,15 +7,12 @@ from collections.abc import Callable, Sequence
 
 from tcw.compiler.codegen.cpp.isa import Isa
 from tcw.compiler.codegen.cpp.vocabulary import (
-    argmax,
     conversions,
-    converted,
     memory,
     operators,
     reductions,
     strided,
     transposes,
-    values,
     within,
 )
 from tcw.compiler.codegen.cpp.vocabulary.types import (
@@ -26,7 +23,7 @@ from tcw.compiler.codegen.cpp.vocabulary.types import (
     UNSIGNED,
     literal,
 )
-from tcw.compiler.loops.dtypes import BYTES, compute_dtype
+from tcw.compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
 from tcw.compiler.loops.identities import identity
 
 _ATOM = re.compile(r"[\w.]+")
@@ -170,7 +167,7 @@ class Lanes:
     load = memory.load
     load_partial = memory.load_partial
     load_strided = strided.load_strided
-    load_converted = converted.load
+    load_converted = conversions.load_converted
     load_within = within.load_within
     load_clamped = within.load_clamped
     load_transposed = transposes.load_transposed
@@ -194,11 +191,53 @@ class Lanes:
 
     # Values
 
-    broadcast = values.broadcast
-    iota = values.iota
-    first = values.first
     convert = conversions.convert
     transpose = transposes.transpose
+
+    def broadcast(self, scalar: str, dtype: str) -> str:
+        """A scalar register's value in every lane."""
+        if self.count == 1:
+            return scalar
+        vector, name = self.type(dtype), f"broadcast{self.suffix}"
+        element = SCALARS["float32" if dtype in REDUCED else dtype]
+        value = "-(int)x" if dtype == "bool" else "x"
+        self.need(
+            f"{name}({element})",
+            lambda: (
+                f"INLINE {vector} {name}({element} x) "
+                f"{{ return {vector}{{{', '.join([value] * self.count)}}}; }}"
+            ),
+        )
+        return f"{name}({scalar})"
+
+    def iota(self, start: str, dtype: str = "int64") -> str:
+        """start, start+1, ... in the lanes, of an integer dtype."""
+        if self.count == 1:
+            return f"({SCALARS[dtype]})({start})"
+        vector, name = self.type(dtype), f"iota_{self.type(dtype)}"
+        steps = ", ".join(map(str, range(self.count)))
+        self.need(
+            name,
+            lambda: (
+                f"INLINE {vector} {name}({SCALARS[dtype]} start) "
+                f"{{ return {vector}{{{steps}}} + start; }}"
+            ),
+        )
+        return f"{name}({start})"
+
+    def first(self, count: str) -> str:
+        """A mask of the lanes below `count`."""
+        if self.count == 1:
+            return f"({count}) > 0"
+        mask, name = self.type("bool"), f"first{self.suffix}"
+        steps = ", ".join(map(str, range(self.count)))
+        self.need(
+            name,
+            lambda: (
+                f"INLINE {mask} {name}(long count) {{ return {mask}{{{steps}}} < (int)count; }}"
+            ),
+        )
+        return f"{name}({count})"
 
     def apply(
         self,
@@ -256,8 +295,8 @@ class Lanes:
     # Reductions and scans
 
     reduce = reductions.reduce
-    arg_update = argmax.update
-    arg_reduce = argmax.reduce
+    arg_update = reductions.arg_update
+    arg_reduce = reductions.arg_reduce
     scan = reductions.scan
     last = reductions.last
 

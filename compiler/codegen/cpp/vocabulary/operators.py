@@ -14,7 +14,6 @@ from tcw.compiler.codegen.cpp.vocabulary import (
     arithmetic,
     conversions,
     division,
-    divisors,
     functions,
 )
 from tcw.compiler.codegen.cpp.vocabulary.types import CODES, SCALARS
@@ -41,10 +40,10 @@ NAMES = frozenset(
         *OPERATORS,
         *("absolute", "round_even", "square", "cube", "reciprocal_square"),
         *("erf_quick", "exp_quick", "exp_nonpositive", "exp_nonpositive_beside_one"),
-        *("max_quick", "min_quick", "real", "special"),
+        *("max_quick", "min_quick"),
         *("load", "store", "store_strided", "store_interleaved", "scatter"),
         *("inside", "to_mask", "transpose", "bf16", "half", "bf16_to_f32", "half_to_f32"),
-        *("floor_divide_far", "trunc_divide_far", "remainder_far", "fmod_far", "erfinv_far"),
+        *("floor_divide_far", "trunc_divide_far", "remainder_far", "fmod_far"),
         *("sinh_far", "cosh_far", "asinh_far", "acosh_far", "sin_far", "cos_far", "tan_far"),
         *("f32_to_bf16", "f32_to_half", *(f"to_{code}" for code in CODES.values())),
     }
@@ -162,8 +161,6 @@ def _of_integers(lanes: Lanes, op: str, held: str) -> Syntax:
         return Syntax("{0}", infix=True)
     if op in DIVISIONS:
         return Syntax(division.of_integers(lanes, op, held))
-    if op == "gcd":
-        return Syntax(divisors.gcd(lanes, held))
     return Syntax(arithmetic.of_integers(lanes, op, held))
 
 

@@ -21,7 +21,7 @@ _UNARY = {
     **dict.fromkeys(("exp", "exp2", "expm1", "log", "log2", "log10", "log1p"), "u10"),
     **dict.fromkeys(("sin", "cos", "tan", "asin", "acos", "atan"), "u10"),
     **dict.fromkeys(("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"), "u10"),
-    **dict.fromkeys(("erf", "lgamma"), "u10"),
+    "erf": "u10",
     "erfc": "u15",
 }
 _BINARY = {"pow": "u10", "atan2": "u10", "hypot": "u05"}
