@@ -26,8 +26,8 @@ line with its command, the machine, the versions and the day. `docs/make_engine_
 more than torch's own call. A case that ends its process is recorded as a crash of the side that was
 first called last.
 
-No case that stays a loop should be below 0.7 of Inductor. An operation that is an ATen call, such as
-a special function, takes what eager takes: it is compared with eager.
+No case that stays a loop should be below 0.7 of Inductor. An operation that is an ATen call, such
+as a special function, takes what eager takes: it is compared with eager.
 
 The whole sweep takes hours on one core. `--jobs N` measures N cases at a time, each on cores of its
 own (`--threads 2`: two). The order of the cases is random, and a seed's is always the same: a sweep

@@ -31,8 +31,7 @@ from tcw.compiler.engine.targets import rewrite, target_of
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.loops.verifier import verify_graph, verify_program
 from tcw.compiler.lowering.driver import lower
-from tcw.compiler.lowering.families import load_families
-from tcw.compiler.lowering.registry import Unsupported
+from tcw.compiler.lowering.registry import Unsupported, load_families
 from tcw.compiler.memory.planner import plan
 from tcw.compiler.runtime.artifact import Artifact
 from tcw.compiler.runtime.cached import Outcome, compiled_graph

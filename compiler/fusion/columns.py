@@ -2,7 +2,7 @@
 
 A cross-entropy reads one element of each row of a log-softmax. The row need not be written for
 that: the few operations between the element and memory, or the row's scalars, are recomputed. So is
-what a border of zeros surrounds (`surrounded.py`), as in the gradient of a difference.
+what a border of zeros surrounds (`borders.py`), as in the gradient of a difference.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 
 from tcw.compiler.control.decisions import Gate
 from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.fusion.borders import cheap, surrounded
 from tcw.compiler.fusion.counts import common, elements
 from tcw.compiler.fusion.duplicates import carried
 from tcw.compiler.fusion.leaves import reads
-from tcw.compiler.fusion.surrounded import cheap, surrounded
 from tcw.compiler.fusion.through import is_compute, map_leaves, operands
 from tcw.compiler.fusion.versions import Versions
 from tcw.compiler.fusion.weights import Weights, instructions

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from tcw.compiler.control.decisions import Gate
 from tcw.compiler.fusion.borders import with_borders
-from tcw.compiler.fusion.canonical import canonical
+from tcw.compiler.fusion.canonical import canonical, narrowed
 from tcw.compiler.fusion.columns import with_columns
 from tcw.compiler.fusion.counts import elements
 from tcw.compiler.fusion.decide import Decisions
@@ -17,7 +17,6 @@ from tcw.compiler.fusion.groups import Group, final_space
 from tcw.compiler.fusion.inline import inlined
 from tcw.compiler.fusion.leaves import forget, reads
 from tcw.compiler.fusion.merge import grouping
-from tcw.compiler.fusion.narrowed import narrowed
 from tcw.compiler.fusion.nests import nest
 from tcw.compiler.fusion.order import Task, schedule
 from tcw.compiler.fusion.pairs import Listener, Pair

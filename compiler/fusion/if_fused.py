@@ -10,8 +10,7 @@ from tcw.compiler.fusion.groups import Group, Space, final_space
 from tcw.compiler.fusion.merge import Grouping, Merge
 from tcw.compiler.fusion.nests import nest
 from tcw.compiler.fusion.rules import Refusal
-from tcw.compiler.fusion.rules.access import readable
-from tcw.compiler.fusion.rules.domain import common_space
+from tcw.compiler.fusion.rules.domain import common_space, readable
 from tcw.compiler.loops.graph import Call, Compute, Store
 from tcw.compiler.loops.nest import Nest, reads_in
 from tcw.compiler.loops.printer import INDENT, NestLine, nest_lines, nest_text

@@ -14,11 +14,10 @@ from tcw.compiler.fusion.through import is_compute, map_leaves
 from tcw.compiler.fusion.versions import Versions
 from tcw.compiler.fusion.weights import CHEAP, Weights, instructions
 from tcw.compiler.loops.dtypes import BYTES
-from tcw.compiler.loops.expressions import Expression, Gather, Load, walk
+from tcw.compiler.loops.expressions import Expression, Gather, Load, through, walk
 from tcw.compiler.loops.graph import Compute, Graph, Map, Node, Reduce
 from tcw.compiler.loops.layouts import View, compose_views, normalize
 from tcw.compiler.loops.printer.graphs import node_text
-from tcw.compiler.loops.through import through
 from tcw.compiler.trace.plurals import plural
 
 KIND = "inline"

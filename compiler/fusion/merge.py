@@ -12,9 +12,7 @@ from tcw.compiler.fusion.leaves import leaves
 from tcw.compiler.fusion.reachability import Reachability
 from tcw.compiler.fusion.rows import mask_of
 from tcw.compiler.fusion.rules import Refusal
-from tcw.compiler.fusion.rules.access import readable
-from tcw.compiler.fusion.rules.digits import common_digits
-from tcw.compiler.fusion.rules.domain import common_space
+from tcw.compiler.fusion.rules.domain import common_space, readable
 from tcw.compiler.fusion.rules.order import (
     few_pointers,
     no_barrier,
@@ -22,9 +20,13 @@ from tcw.compiler.fusion.rules.order import (
     scans_fill_rows,
     scatters_run_alone,
 )
-from tcw.compiler.fusion.rules.riders import riders_are_plain, riders_save_kernels
-from tcw.compiler.fusion.rules.rows import rows_are_plain, runs_are_whole
-from tcw.compiler.fusion.rules.tiles import tiles_have_two_axes
+from tcw.compiler.fusion.rules.rows import (
+    riders_are_plain,
+    riders_save_kernels,
+    rows_are_plain,
+    runs_are_whole,
+)
+from tcw.compiler.fusion.rules.tiles import common_digits, tiles_have_two_axes
 from tcw.compiler.fusion.weights import Weights
 from tcw.compiler.loops.graph import Call, Compute, Graph, Reduce, Scan, Store
 from tcw.compiler.loops.layouts import Shape, normalize

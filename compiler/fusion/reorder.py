@@ -7,10 +7,9 @@ from dataclasses import replace
 from tcw.compiler.fusion.counts import elements
 from tcw.compiler.fusion.leaves import reads
 from tcw.compiler.fusion.through import is_compute, map_leaves
-from tcw.compiler.loops.expressions import Expression, Gather, Iota, Load, walk
+from tcw.compiler.loops.expressions import Expression, Gather, Iota, Load, through, walk
 from tcw.compiler.loops.graph import Graph, Map, Node
 from tcw.compiler.loops.layouts import View, dense_order, normalize
-from tcw.compiler.loops.through import through
 
 
 def reordered(graph: Graph, fixed: set[str]) -> list[Node]:

@@ -20,7 +20,7 @@ from tcw.compiler.fusion.leaves import reads
 from tcw.compiler.fusion.through import in_memory, is_compute, leaves, operands, stores_into
 from tcw.compiler.fusion.versions import Versions
 from tcw.compiler.fusion.weights import instructions
-from tcw.compiler.loops.expressions import Expression, Load, rewrite
+from tcw.compiler.loops.expressions import Expression, Load, leaf_through, rewrite, through
 from tcw.compiler.loops.graph import Buffer, Call, Graph, Map, Node, Store
 from tcw.compiler.loops.layouts import (
     View,
@@ -31,7 +31,6 @@ from tcw.compiler.loops.layouts import (
 )
 from tcw.compiler.loops.printer.graphs import node_text
 from tcw.compiler.loops.sizes import Size, add, product
-from tcw.compiler.loops.through import leaf_through, through
 
 KIND = "split"
 SPLIT = "split"

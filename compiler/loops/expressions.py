@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from tcw.compiler.loops.layouts import View
+from tcw.compiler.loops.layouts import Layout, View, compose_views
 from tcw.compiler.loops.sizes import Size
 
 
@@ -180,3 +180,20 @@ def rewrite(expression: Expression, leaf: Callable[[Expression], Expression]) ->
         terms = tuple(replace(t, index=rewrite(t.index, leaf)) for t in expression.terms)
         return leaf(expression if terms == expression.terms else replace(expression, terms=terms))
     return leaf(expression)
+
+
+def through(expression: Expression, view: View, domain: Size, seen: Size) -> Expression:
+    """The expression at view(i) instead of i; `domain` and `seen`: the sizes before and after."""
+    moved = _seen_through(view, domain, seen)
+    return rewrite(expression, lambda part: leaf_through(part, moved)) if moved else expression
+
+
+def leaf_through(part: Expression, view: View) -> Expression:
+    """One leaf at view(i) instead of i; a gather's indices are separate leaves."""
+    if isinstance(part, (Load, Gather, Iota)):
+        return replace(part, view=compose_views(part.view, view))
+    return part
+
+
+def _seen_through(view: View, domain: Size, seen: Size) -> View:
+    return view if view or domain == seen else (Layout((seen,), (1,)),)

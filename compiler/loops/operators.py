@@ -12,6 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tcw.compiler.loops.dtypes import FLOATS, limits
+from tcw.compiler.loops.expressions import Const
+
 
 @dataclass(frozen=True, slots=True)
 class Operator:
@@ -107,3 +110,20 @@ OPERATORS = _table(
     Operator("erf", 1, 12),
     Operator("erfc", 1, 24),
 )
+
+
+def identity(op: str, dtype: str) -> Const:
+    """The result of an empty reduction."""
+    if op in ("any", "all"):
+        return Const(op == "all", "bool")
+    if op in ("max", "min"):
+        if dtype in FLOATS:
+            return Const(float("-inf" if op == "max" else "inf"), dtype)
+        if dtype == "bool":
+            return Const(op == "min", dtype)
+        least, greatest = limits(dtype)
+        return Const(least if op == "max" else greatest, dtype)
+    number = 1 if op == "prod" else 0
+    if dtype == "bool":
+        return Const(bool(number), dtype)
+    return Const(float(number) if dtype in FLOATS else number, dtype)

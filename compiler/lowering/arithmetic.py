@@ -1,13 +1,15 @@
-"""Sums, products, quotients and remainders.
+"""Sums, products, quotients, remainders and rounding.
 
 Sources: aten/src/ATen/native/cpu/BinaryOpsKernel.cpp, BinaryOps.cpp, PointwiseOpsKernel.cpp,
-LerpKernel.cpp.
+LerpKernel.cpp, UnaryOpsKernel.cpp.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
+from tcw.compiler.lowering.builder import Builder
 from tcw.compiler.lowering.elements import (
     Element,
     Operand,
@@ -17,14 +19,17 @@ from tcw.compiler.lowering.elements import (
     elementwise,
     eq,
     exp2,
+    formula_map,
     larger,
+    nearest,
     sign,
     smaller,
     together,
     unary,
     where,
 )
-from tcw.compiler.lowering.registry import NoLowering
+from tcw.compiler.lowering.registry import NoLowering, lowers
+from tcw.compiler.lowering.tensors import Tensor
 
 
 @elementwise("add")
@@ -151,3 +156,26 @@ def fmax(x: Element, y: Element) -> Element:
 @elementwise("fmin")
 def fmin(x: Element, y: Element) -> Element:
     return apply("fmin", x, y) if x.is_float else smaller(x, y)
+
+
+def _of_floats(name: str) -> Callable[[Element], Element]:
+    return lambda x: apply(name, x) if x.is_float else x
+
+
+for _names in (("floor",), ("ceil",), ("trunc", "fix")):
+    elementwise(*_names)(_of_floats(_names[0]))
+
+
+@lowers("round")
+def round_to(builder: Builder, x: Tensor, decimals: int = 0) -> Tensor:
+    """Round half to even; `decimals` scales by a power of ten."""
+    scale = 10.0 ** abs(decimals)
+
+    def formula(element: Element) -> Element:
+        if not element.is_float or not decimals:
+            return nearest(element) if element.is_float else element
+        if decimals > 0:
+            return nearest(element * scale) / scale
+        return nearest(element / scale) * scale
+
+    return formula_map(builder, formula, (x,))

@@ -22,9 +22,16 @@ from tcw.compiler.lowering.overlaps import Side, overlapping
 from tcw.compiler.lowering.reduction import reduce_formula, same
 from tcw.compiler.lowering.registry import NoLowering, lowers
 from tcw.compiler.lowering.tensors import Meta, Tensor
-from tcw.compiler.lowering.uneven_windows import Uneven, several_sizes
 from tcw.compiler.lowering.views import piece
-from tcw.compiler.lowering.windows import MOST, Windows, each, in_tiles, tiles
+from tcw.compiler.lowering.windows import (
+    MOST,
+    Uneven,
+    Windows,
+    each,
+    in_tiles,
+    several_sizes,
+    tiles,
+)
 
 
 def _avg_pool(

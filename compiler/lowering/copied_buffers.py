@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from tcw.compiler.loops.expressions import Load
+from tcw.compiler.loops.expressions import Load, through
 from tcw.compiler.loops.graph import (
     Buffer,
     Call,
@@ -32,7 +32,6 @@ from tcw.compiler.loops.layouts import (
     strides_over,
 )
 from tcw.compiler.loops.sizes import product
-from tcw.compiler.loops.through import through
 
 
 def written_where_copied(graph: Graph) -> None:

@@ -23,18 +23,14 @@ from tcw.compiler.control.decisions import Gate
 from tcw.compiler.loops.graph import Graph, Subgraph
 from tcw.compiler.lowering import higher_order
 from tcw.compiler.lowering.builder import Builder
-from tcw.compiler.lowering.calls import Operation, call, operation
+from tcw.compiler.lowering.calls import Operation, call, only_returned, operation, read_in_place
 from tcw.compiler.lowering.copied_buffers import written_where_copied
-from tcw.compiler.lowering.fake import FakeTensors
-from tcw.compiler.lowering.families import load_families
-from tcw.compiler.lowering.in_place import replacing
-from tcw.compiler.lowering.inputs import GraphInputs, note_offset
+from tcw.compiler.lowering.inputs import FakeTensors, GraphInputs, note_offset
 from tcw.compiler.lowering.kept import Kept, leaves
 from tcw.compiler.lowering.outputs import GraphOutputs, operands
-from tcw.compiler.lowering.ownership import Ownership
-from tcw.compiler.lowering.readers import only_returned, read_in_place
+from tcw.compiler.lowering.ownership import Ownership, replacing
 from tcw.compiler.lowering.reals import Real, Reals, StoredNumber
-from tcw.compiler.lowering.registry import Lowered, NoLowering, Unsupported, Worth
+from tcw.compiler.lowering.registry import Lowered, NoLowering, Unsupported, Worth, load_families
 from tcw.compiler.lowering.sizes import Sizes
 from tcw.compiler.lowering.tensors import Meta, Tensor
 

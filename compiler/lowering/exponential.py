@@ -1,4 +1,5 @@
-"""Roots, powers, exponentials, logarithms, error functions, and functions built from them.
+"""Elementary functions: roots, powers, exponentials, logarithms, trigonometric, hyperbolic and
+error functions, and functions built from them.
 
 Sources: aten/src/ATen/native/cpu/UnaryOpsKernel.cpp, PowKernel.cpp, Math.h.
 """
@@ -11,6 +12,7 @@ from tcw.compiler.lowering.elements import (
     Element,
     Operand,
     apply,
+    binary,
     elementwise,
     eq,
     erfc,
@@ -29,6 +31,10 @@ from tcw.compiler.lowering.registry import NoLowering
 
 LARGEST_UNROLLED_POWER = 64
 """Integer powers up to this exponent are unrolled; larger ones are left to ATen."""
+NAMES = (
+    *("sin", "cos", "tan", "asin", "acos", "atan"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+)
 
 for _name in ("sqrt", "rsqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p"):
     elementwise(_name)(unary(_name))
@@ -128,3 +134,9 @@ def sinc(x: Element) -> Element:
 def softplus(x: Element, beta: Number = 1, threshold: Number = 20) -> Element:
     scaled = x if beta == 1 else x * beta
     return where(scaled > threshold, x, log1p(exp(scaled)) / beta)
+
+
+for _function in NAMES:
+    elementwise(_function)(unary(_function))
+
+elementwise("atan2")(binary("atan2"))

@@ -6,18 +6,30 @@ the data, so masks become calls, except for filling a mask with one number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tcw.compiler.loops.expressions import Gather, IndexTerm, convert
-from tcw.compiler.loops.graph import Operand
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+
+from tcw.compiler.loops.expressions import (
+    Const,
+    Expression,
+    Gather,
+    IndexTerm,
+    Iota,
+    Load,
+    Op,
+    convert,
+    walk,
+)
+from tcw.compiler.loops.graph import Graph, Map, Operand
+from tcw.compiler.loops.interpreter import run_graph
 from tcw.compiler.loops.layouts import Layout, Shape, compose_views, permute
 from tcw.compiler.loops.sizes import Size
 from tcw.compiler.lowering.builder import Builder
 from tcw.compiler.lowering.elements import Element
 from tcw.compiler.lowering.promotion import Number
 from tcw.compiler.lowering.registry import NoLowering
-from tcw.compiler.lowering.tables import formula, known
 from tcw.compiler.lowering.tensors import Tensor
 
 Indices = Sequence[Tensor | None]
@@ -25,6 +37,10 @@ Indices = Sequence[Tensor | None]
 
 INDEX, GATHER, TARGET = "index", "gather", "target"
 """The operation whose error wording is used (`IndexTerm.says`)."""
+MOST = 1 << 14
+"""Elements of an index that is evaluated."""
+REPEATS = (2, 4)
+STEPS = (1, 2, 3, 4)
 
 
 def base(memory: Operand, shape: Shape, dims: Mapping[int, int]) -> Layout:
@@ -141,3 +157,63 @@ def advanced(builder: Builder, tensor: Tensor, indices: Indices) -> Advanced:
         d: builder.reshape(index, (*index.shape, *(1 for _ in after))) for d, index in given.items()
     }
     return Advanced(shape, dims, spread)
+
+
+def known(builder: Builder, index: Tensor) -> list[int] | None:
+    """The indices of a tensor that depends on nothing, such as those of a resampling, which torch
+    computes from the positions alone; None for any other."""
+    size = index.size
+    if not isinstance(size, int) or not 2 <= size <= MOST or index.view:
+        return None
+    maps = {node.name: node for node in builder.graph.nodes if isinstance(node, Map)}
+    needed: dict[str, Map] = {}
+    pending = [index.value]
+    while pending:
+        node = maps.get(pending.pop())
+        if node is None or any(not isinstance(s, int) or s > MOST for s in node.domain):
+            return None
+        if node.name not in needed:
+            needed[node.name] = node
+            for part in walk(node.expression):
+                if isinstance(part, Load):
+                    pending.append(part.value)
+                elif not isinstance(part, (Op, Const, Iota)):
+                    return None
+    nodes = [node for node in builder.graph.nodes if node.name in needed]
+    whole = Operand(index.value, index.dtype, (size,), (1,))
+    with unset_fake_temporarily():  # capture's, in which tensors have no elements
+        (found,) = run_graph(Graph("index", list(nodes), outputs=[whole]), [])
+    return [int(number) for number in found.tolist()]
+
+
+def formula(table: Sequence[int], shape: Shape, place: int) -> Expression | None:
+    """The expression that equals a table, for a domain of this shape along whose digit `place` it
+    varies. None if there is none."""
+    least, greatest = min(table), max(table)
+    for step, repeat, start in _candidates(table):
+        if not all(
+            found == min(max((step * x + start) // repeat, least), greatest)
+            for x, found in enumerate(table)
+        ):
+            continue
+        strides = tuple(step if digit == place else 0 for digit in range(len(shape)))
+        index: Expression = Iota((Layout(shape, strides, start),))
+        if repeat > 1:
+            index = Op("floor_divide", (index, Const(repeat, "int64")), "int64")
+        ends = start // repeat, (step * (len(table) - 1) + start) // repeat
+        if ends[0] < least or ends[1] > greatest:
+            index = Op("maximum", (index, Const(least, "int64")), "int64")
+            index = Op("minimum", (index, Const(greatest, "int64")), "int64")
+        return index
+    return None
+
+
+def _candidates(table: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    """(step, repeat, start) of formulas that equal the table in the middle."""
+    x = (len(table) - 1) // 2
+    step = table[x + 1] - table[x]
+    if step in STEPS:
+        yield step, 1, table[x] - step * x
+    for repeat in REPEATS:
+        for rest in range(repeat):
+            yield 1, repeat, table[x] * repeat - x + rest

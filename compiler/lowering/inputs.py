@@ -1,4 +1,5 @@
-"""The inputs of a lowered graph: its placeholders, and the constants of its module."""
+"""The inputs of a lowered graph (its placeholders, the constants of its module), and what loops
+need to know of a fake tensor."""
 
 from __future__ import annotations
 
@@ -8,16 +9,19 @@ import torch
 from torch import fx
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.graph import Input, Subgraph
 from tcw.compiler.loops.sizes import symbol
 from tcw.compiler.lowering.builder import Builder
 from tcw.compiler.lowering.calls import tensor_in_memory
 from tcw.compiler.lowering.elements import number
-from tcw.compiler.lowering.fake import FakeTensors
 from tcw.compiler.lowering.ownership import Ownership
+from tcw.compiler.lowering.promotion import dtype_name
 from tcw.compiler.lowering.registry import Unsupported
 from tcw.compiler.lowering.sizes import Sizes
 from tcw.compiler.lowering.tensors import Meta
+
+_STRIDED = torch.strided
 
 
 def note_offset(builder: Builder, name: str, value: Any) -> None:
@@ -134,3 +138,31 @@ class GraphInputs:
         made = self._builder.map(element, meta)
         self._values[node] = made
         self._memory.own(made.value, node)
+
+
+class FakeTensors:
+    """The fake tensors of one graph."""
+
+    def __init__(self, sizes: Sizes, device: torch.device | None) -> None:
+        self.sizes = sizes
+        self.device: Any = device
+        """The device that loops run on; None until the first tensor is seen."""
+
+    def meta(self, value: Any) -> Meta:
+        """The shape, strides and dtype of a fake tensor."""
+        if value.layout is not _STRIDED:
+            raise Unsupported(f"a tensor of layout {value.layout}")
+        dtype = dtype_name(value.dtype)
+        if dtype not in BYTES and value.is_quantized:
+            raise Unsupported("a quantized tensor")
+        if value._has_symbolic_sizes_strides:
+            sizes = self.sizes
+            return Meta(sizes.shape(value.shape), sizes.shape(value.stride()), dtype)
+        return Meta(tuple(value.shape), value.stride(), dtype)
+
+    def is_plain(self, value: Any, meta: Meta) -> bool:
+        """Whether loops support the tensor's dtype and device."""
+        if meta.dtype not in BYTES:
+            return False
+        device = value.device
+        return device == self.device or (self.device is None and device.type != "meta")

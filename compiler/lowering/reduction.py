@@ -1,8 +1,8 @@
-"""Reductions of formulas over dimensions; sums, products, means, any, all, counts.
+"""Reductions of formulas over dimensions; sums, products, means, any, all, counts, extremes.
 
 16-bit floats are accumulated in float32, integers in the dtype of the result (int64 for sums).
-The remaining reductions are in `extreme.py`, `variance.py` and `norm.py`. Sources:
-aten/src/ATen/native/ReduceOps.cpp, native/cpu/SumKernel.cpp.
+Among equal extremes the first one wins, and NaN wins over all. Variances are in `normalization.py`.
+Sources: aten/src/ATen/native/ReduceOps.cpp, native/cpu/{Sum,ReduceOps,TensorCompare}Kernel.cpp.
 """
 
 from __future__ import annotations
@@ -169,3 +169,48 @@ def _quantifier(
 
 lowers("any")(partial(_quantifier, "any"))
 lowers("all")(partial(_quantifier, "all"))
+
+
+def extreme(
+    builder: Builder, x: Tensor, op: ReduceOp, dims: Sequence[int], keepdim: bool
+) -> Tensor:
+    """The greatest or least element; for bool, whether any or all are true."""
+    compute = compute_dtype(x.dtype)
+    if x.dtype == "bool":
+        op = "any" if op == "max" else "all"
+    return reduce_formula(builder, op, same, (x,), dims, compute, keepdim=keepdim, dtype=x.dtype)
+
+
+def _register(op: ReduceOp, position: ReduceOp) -> None:
+    @lowers(f"a{op}", f"{op}.default")
+    def value(builder: Builder, x: Tensor, dim: Dims = None, keepdim: bool = False) -> Tensor:
+        return extreme(builder, x, op, dimensions(x, dim), keepdim)
+
+    @lowers(f"{op}.dim")
+    def both(builder: Builder, x: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+        dims = dimensions(x, dim)
+        index = _index_of(builder, x, position, dims, keepdim)
+        return extreme(builder, x, op, dims, keepdim), index
+
+    @lowers(position)
+    def index(builder: Builder, x: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+        return _argument(builder, x, position, dim, keepdim)
+
+
+_register("max", "argmax")
+_register("min", "argmin")
+
+
+def _index_of(
+    builder: Builder, x: Tensor, op: ReduceOp, dims: Sequence[int], keepdim: bool
+) -> Tensor:
+    compute = "uint8" if x.dtype == "bool" else compute_dtype(x.dtype)
+    return reduce_formula(builder, op, same, (x,), dims, compute, keepdim=keepdim, dtype="int64")
+
+
+def _argument(builder: Builder, x: Tensor, op: ReduceOp, dim: int | None, keepdim: bool) -> Tensor:
+    """The index of the extreme; without a dimension, the row-major index in the whole tensor."""
+    if dim is not None or not x.shape:
+        return _index_of(builder, x, op, dimensions(x, dim), keepdim)
+    flat = builder.reshape(x, (x.size,))
+    return builder.reshape(_index_of(builder, flat, op, [0], False), builder.meta.shape)

@@ -5,12 +5,16 @@ An operation that `engine/decompositions.py` always decomposes needs none: it ne
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, TypeVar
 
 from torch import fx
 
+import tcw.compiler.lowering
 from tcw.compiler.lowering.tensors import Tensor
 
 Lowered = Tensor | tuple[Tensor | None, ...] | None
@@ -97,3 +101,10 @@ def _found(table: dict[str, _Kind], target: Any) -> _Kind | None:
     prefix = "" if namespace == "aten" else f"{namespace}."
     overload = target._schema.overload_name or "default"
     return table.get(f"{prefix}{name}.{overload}") or table.get(f"{prefix}{name}")
+
+
+@cache
+def load_families() -> None:
+    """Import all modules of this package, which registers their lowerings."""
+    for module in pkgutil.iter_modules(tcw.compiler.lowering.__path__):
+        importlib.import_module(f"tcw.compiler.lowering.{module.name}")

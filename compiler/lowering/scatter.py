@@ -8,8 +8,8 @@ from dataclasses import replace
 from tcw.compiler.loops.dtypes import REDUCED, compute_dtype
 from tcw.compiler.loops.expressions import Expression
 from tcw.compiler.loops.graph import StoreMode
-from tcw.compiler.loops.identities import identity
 from tcw.compiler.loops.layouts import Layout, Shape, row_major
+from tcw.compiler.loops.operators import identity
 from tcw.compiler.loops.sizes import Size
 from tcw.compiler.lowering.builder import Builder, Scalar, storage_order
 from tcw.compiler.lowering.copies import MOST_REPEATS

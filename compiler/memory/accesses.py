@@ -39,7 +39,7 @@ class Values:
         self.written: set[str] = set()
         """Everything that a nest writes or a call mutates."""
         self.refusals: dict[tuple[int, str, str], tuple[str, str] | None] = {}
-        """(id of a nest, written, read) -> why one cannot overwrite the other (`in_place.py`)."""
+        """(id of a nest, written, read) -> why one cannot overwrite the other (`reuse.py`)."""
         self._accesses: dict[int, Access] = {}
         self._shared: dict[str, str] = {}
         self._aliased: set[str] = set()

@@ -8,9 +8,8 @@ from dataclasses import replace
 import msgspec
 
 from tcw.compiler.codegen.cpp.isa import Isa, detect
-from tcw.compiler.codegen.launcher.forms import Forms
 from tcw.compiler.codegen.launcher.launcher import device_text, interface_text
-from tcw.compiler.codegen.launcher.planned import segment_functions
+from tcw.compiler.codegen.launcher.planned import Forms, segment_functions
 from tcw.compiler.codegen.launcher.segment import KernelSite, methods_text, segment_text
 from tcw.compiler.codegen.unit import Unit
 from tcw.compiler.loops.program import Program

@@ -16,7 +16,7 @@ from __future__ import annotations
 import keyword
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from tcw.compiler.codegen.launcher.forms import Forms
+from tcw.compiler.codegen.launcher.planned import Forms
 from tcw.compiler.codegen.launcher.segment import NUMBER, SegmentFunction
 from tcw.compiler.loops.graph import DRAWS, Call, Input, Operand, Result, Subgraph, operands
 from tcw.compiler.loops.sizes import Size, Symbolic

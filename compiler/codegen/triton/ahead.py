@@ -26,7 +26,7 @@ SAVED = 1.5
 """Microseconds by which a kernel starts earlier: 1 to 2 on an H100 for each kernel behind the first
 of a norm's backward, sums of columns or a batch norm."""
 WAIT, RELEASE = "previous_ended", "next_may_start"
-"""Functions of functions.py."""
+"""Functions of vocabulary.py."""
 
 
 def launched_ahead(

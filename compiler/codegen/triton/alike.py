@@ -38,7 +38,7 @@ NARROW = frozenset({"int8", "int16", "uint8", "uint16", "*i8", "*i16", "*u8", "*
 """Operators on integers that wrap around, where a number would need their dtype."""
 WIDE = frozenset({"float64", "fp64", "*fp64"})
 POWER = "power of two"
-"""The kind of a number whose remainders `power_remainder` of functions.py takes as fast."""
+"""The kind of a number whose remainders `power_remainder` of vocabulary.py takes as fast."""
 _LAST = (1 << 31) - 1
 _DIGITS = re.compile(r"\d+(?:\.\d*)?(?:e[+-]?\d+)?")
 

@@ -11,14 +11,13 @@ from tcw.compiler.codegen.nests.names import Names, anonymous, base_name, printa
 from tcw.compiler.codegen.nests.online import with_online_sums
 from tcw.compiler.codegen.triton import indices
 from tcw.compiler.codegen.triton.code import Scope
-from tcw.compiler.codegen.triton.functions import FUNCTIONS
 from tcw.compiler.codegen.triton.indices import FAR, Dimension
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.parts import Part
 from tcw.compiler.codegen.triton.passes import Passes
 from tcw.compiler.codegen.triton.tiles import Tile
 from tcw.compiler.codegen.triton.values import Values
-from tcw.compiler.codegen.triton.vocabulary import POINTERS, TYPES, identity, reducer
+from tcw.compiler.codegen.triton.vocabulary import FUNCTIONS, POINTERS, TYPES, identity, reducer
 from tcw.compiler.loops.dtypes import compute_dtype
 from tcw.compiler.loops.expressions import Local
 from tcw.compiler.loops.graph import ARG

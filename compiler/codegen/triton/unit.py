@@ -12,11 +12,10 @@ from tcw.compiler.codegen.device import DeviceKernel, DeviceModule
 from tcw.compiler.codegen.function import Function
 from tcw.compiler.codegen.nests.names import Names, title_of
 from tcw.compiler.codegen.nests.same import Repeated, form_of
-from tcw.compiler.codegen.triton import functions
+from tcw.compiler.codegen.triton import vocabulary
 from tcw.compiler.codegen.triton.ahead import launched_ahead
 from tcw.compiler.codegen.triton.alike import shared
-from tcw.compiler.codegen.triton.kernel import RESERVED, TritonKernel
-from tcw.compiler.codegen.triton.launch import NOTHING, host_body
+from tcw.compiler.codegen.triton.kernel import RESERVED, NumberParameter, TritonKernel
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.nests import Kernels, Measure, emit
 from tcw.compiler.codegen.triton.streams import read_by_several
@@ -24,6 +23,7 @@ from tcw.compiler.codegen.triton.together import following, launches, together
 from tcw.compiler.codegen.unit import Unit, assemble, buffer_dtypes, shared_buffers
 from tcw.compiler.loops.nest import Nest
 from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.sizes import Size, add, c_expression
 from tcw.compiler.memory.plan import Plan
 
 HEAD = """\
@@ -31,6 +31,9 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 """
+SIGNATURE = "void* const* pointers, const long* sizes, char* workspace, int* error"
+NOTHING = f"static void @({SIGNATURE}) {{}}\n"
+"""The function of a nest whose kernel another function launches."""
 
 
 class _Module:
@@ -56,7 +59,7 @@ class _Module:
 def device_module(kernels: Sequence[tuple[str, TritonKernel]]) -> DeviceModule:
     """Kernels by name as one text, with the functions that they call."""
     needs = sorted({name for _, kernel in kernels for name in kernel.needs})
-    text = HEAD + "".join(f"\n\n{functions.text(name)}" for name in needs)
+    text = HEAD + "".join(f"\n\n{vocabulary.function_text(name)}" for name in needs)
     found: list[DeviceKernel] = []
     for name, kernel in kernels:
         text += "\n\n"
@@ -82,7 +85,7 @@ def device_module(kernels: Sequence[tuple[str, TritonKernel]]) -> DeviceModule:
 
 
 def _digest(kernel: TritonKernel) -> str:
-    parts = [HEAD, *map(functions.text, sorted(kernel.needs)), kernel.key]
+    parts = [HEAD, *map(vocabulary.function_text, sorted(kernel.needs)), kernel.key]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -208,3 +211,60 @@ DeviceKernel device_kernels[{count}];
 extern const char device_digest[] = "{digest}";
 }}
 '''
+
+
+def host_body(
+    nests: Sequence[Nest], made: Kernels, numbers: Sequence[int], names: Sequence[str]
+) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+    """The text, with `@` for its name, of the function that launches the kernels of some nests; its
+    buffers and its symbols.
+
+    `numbers`, `names`: of each kernel in the unit's table.
+    """
+    places = made.workspace.places
+    buffers = tuple(dict.fromkeys(b for nest in nests for b in (*nest.reads(), *nest.writes())))
+    symbols = tuple(dict.fromkeys(s for kernel in made.kernels for s in kernel.sizes))
+    lines = [f"static void @({SIGNATURE}) {{"]
+    lines += [f"    const long {symbol} = sizes[{i}];" for i, symbol in enumerate(symbols)]
+    for kernel, number, name in zip(made.kernels, numbers, names, strict=True):
+        arguments = []
+        inner: list[str] = []
+        for buffer in kernel.pointers:
+            if buffer in places:
+                start = f"w{len(inner)}"
+                inner.append(f"char* {start} = workspace + {c_expression(places[buffer][1])};")
+                arguments.append(f"&{start}")
+            else:
+                arguments.append(f"(void*)&pointers[{buffers.index(buffer)}]")
+        arguments += [f"(void*)&{symbol}" for symbol in kernel.sizes]
+        for one in kernel.numbers:
+            inner.append(f"const {_TYPES[one.type]} {one.name} = {_literal(one)};")
+            arguments.append(f"(void*)&{one.name}")
+        given = ", ".join((*arguments, "&nothing", "&nothing"))
+        lines.append(f"    {{  // {name}")
+        lines += [f"        {line}" for line in inner]
+        lines.append(f"        void* arguments[] = {{{given}}};")
+        call = "launch_ahead" if kernel.ahead else "launch"
+        lines.append(
+            f"        {call}(device_kernels[{number}], {_programs(kernel)}, arguments, error);"
+        )
+        lines.append("    }")
+    return "\n".join((*lines, "}")) + "\n", buffers, symbols
+
+
+_TYPES = {"i32": "int", "fp32": "float"}
+
+
+def _literal(number: NumberParameter) -> str:
+    return repr(number.value) + ("f" if number.type == "fp32" else "")
+
+
+def _programs(kernel: TritonKernel) -> str:
+    first, *others = (_blocks(size, block) for size, block in kernel.grid)
+    return " * ".join((first, *(f"({each})" if "/" in each else each for each in others)))
+
+
+def _blocks(size: Size, block: int) -> str:
+    if isinstance(size, int):
+        return str(-(-size // block))
+    return c_expression(size) if block == 1 else f"{c_expression(add(size, block - 1))} / {block}"

@@ -1,6 +1,8 @@
-"""The text of every operator of `tcw.compiler.loops.operators` in Triton, by dtype.
+"""The text of every operator of `tcw.compiler.loops.operators` in Triton, by dtype, and the
+functions that it may call.
 
-Functions are NVIDIA's libdevice, which ATen's CUDA kernels call too.
+Functions are NVIDIA's libdevice, which ATen's CUDA kernels call too. Sources of ours:
+aten/src/ATen/native/cuda/{BinaryDivFloorKernel,BinaryRemainderKernel}.cu.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tcw.compiler.loops import identities
+from tcw.compiler.loops import operators
 from tcw.compiler.loops.dtypes import BYTES, FLOATS, REDUCED, compute_dtype
 
 TYPES = {
@@ -77,6 +79,75 @@ QUICK = {
 }
 """Operators of float32 by the hardware's approximations: a relative error of at most 1e-5."""
 _IDENTITY_ON_INTEGERS = frozenset({"floor", "ceil", "trunc", "round"})
+_OF_TWO = {
+    "add_of": "return a + b",
+    "mul_of": "return a * b",
+    "or_of": "return a | b",
+    "and_of": "return a & b",
+    "max_of": "return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)",
+    "min_of": "return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)",
+    "max_of_integers": "return tl.maximum(a, b)",
+    "min_of_integers": "return tl.minimum(a, b)",
+    "power_remainder": (
+        "return tl.max_contiguous(tl.multiple_of(a & (b - 1), 16), 16)  # vectors of a row"
+    ),
+    "floor_divide_integers": (
+        "quotient = a // b\n"
+        "    return tl.where((a % b != 0) & ((a < 0) != (b < 0)), quotient - 1, quotient)"
+    ),
+    "remainder_integers": (
+        "rest = a % b\n    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)"
+    ),
+    "remainder_floats": (
+        "rest = libdevice.fmod(a, b)\n"
+        "    return tl.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)"
+    ),
+    "floor_divide_floats": (
+        "rest = libdevice.fmod(a, b)\n"
+        "    quotient = (a - rest) / b\n"
+        "    quotient = tl.where((rest != 0) & ((rest < 0) != (b < 0)), quotient - 1, quotient)\n"
+        "    whole = tl.floor(quotient)\n"
+        "    whole = tl.where(quotient - whole > 0.5, whole + 1, whole)\n"
+        "    whole = tl.where(quotient == 0, libdevice.copysign(quotient * 0, a / b), whole)\n"
+        "    return tl.where(b == 0, a / b, whole)"
+    ),
+}
+"""Name -> body; the arguments are `a` and `b`."""
+
+FUNCTIONS = {
+    **{name: f"def {name}(a, b):\n    {body}\n" for name, body in _OF_TWO.items()},
+    # the first of the greatest (least) elements, or the first NaN
+    **{
+        name: (
+            f"def {name}(a, i, b, j):\n"
+            f"    better = (a {sign} b) | ((a != a) & (b == b))\n"
+            "    same = (a == b) | ((a != a) & (b != b))\n"
+            "    first = better | (same & (i < j))\n"
+            "    return tl.where(first, a, b), tl.where(first, i, j)\n"
+        )
+        for name, sign in (("argmax_of", ">"), ("argmin_of", "<"))
+    },
+    "previous_ended": """\
+def previous_ended():
+    tl.inline_asm_elementwise(
+        "griddepcontrol.wait; // $0", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+""",
+    "next_may_start": """\
+def next_may_start():
+    tl.inline_asm_elementwise(
+        "griddepcontrol.launch_dependents; // $0", "=r", [], dtype=tl.int32, is_pure=False, pack=1)
+""",
+    "erf_quick": """\
+def erf_quick(x):
+    t = 1.0 / (1.0 + 0.3275911 * tl.abs(x))
+    sum = t * (1.061405429 * t - 1.453152027) + 1.421413741
+    sum = t * (t * (t * sum - 0.284496736) + 0.254829592)
+    y = 1.0 - sum * tl.exp(-x * x)
+    return tl.where(x < 0, -y, y)
+""",
+}
+"""Name -> definition. `erf_quick` is 7.1.26 of Abramowitz and Stegun, whose absolute error is at
+most 1.5e-7."""
 
 
 class Unwritable(Exception):
@@ -268,5 +339,10 @@ _START = {"argmax": "max", "argmin": "min", "exp_sum": "max"}
 
 def identity(op: str, dtype: str) -> str:
     """The identity of a reduction or scan."""
-    found = identities.identity(_START.get(op, op), dtype)
+    found = operators.identity(_START.get(op, op), dtype)
     return literal(found.number, found.dtype)
+
+
+def function_text(name: str) -> str:
+    """The function's text, as a unit holds it."""
+    return f"@triton.jit\n{FUNCTIONS[name]}"

@@ -5,7 +5,6 @@ are escaped.
 """
 
 from tcw.compiler.loops.printer.graphs import graph_text
-from tcw.compiler.loops.printer.nests import INDENT, NestLine, nest_lines, nest_text
-from tcw.compiler.loops.printer.programs import program_text
+from tcw.compiler.loops.printer.nests import INDENT, NestLine, nest_lines, nest_text, program_text
 
 __all__ = ["INDENT", "NestLine", "graph_text", "nest_lines", "nest_text", "program_text"]

@@ -29,13 +29,16 @@ from tcw.compiler.loops.nest import (
     runs_over,
 )
 from tcw.compiler.loops.printer.expressions import expression_text, with_terms
+from tcw.compiler.loops.printer.graphs import call_text, output_text
 from tcw.compiler.loops.printer.words import (
     STORE_SIGNS,
     address_text,
     axis_name,
     escaped,
+    shape_text,
     with_comment,
 )
+from tcw.compiler.loops.program import Program
 
 INDENT = "    "
 SIGNS = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}
@@ -144,3 +147,15 @@ def statement_text(nest: Nest, statement: Statement) -> str:
         way = "from the end of" if statement.reverse else "along"
         return f"{name} = running {statement.op} {way} {axis_name(statement.axis)} of {value}"
     return f"{name} = {value}"
+
+
+def program_text(program: Program) -> str:
+    """The whole program; ends with a newline."""
+    parts = [f"program {escaped(program.graph.name)}\n"]
+    for memory in program.memories.values():
+        parts.append(f"memory {escaped(memory.name)}: {memory.dtype}{shape_text(memory.shape)}\n")
+    for step in program.steps:
+        parts.append(nest_text(step) if isinstance(step, Nest) else f"{call_text(step)}\n")
+    for output in program.graph.outputs:
+        parts.append(f"output {output_text(output)}\n")
+    return "".join(parts)

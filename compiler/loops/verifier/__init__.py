@@ -5,7 +5,7 @@ sizes are checked for the sizes that the graph is compiled for.
 """
 
 from tcw.compiler.loops.verifier.graphs import verify_graph
-from tcw.compiler.loops.verifier.programs import verify_program
+from tcw.compiler.loops.verifier.nests import verify_program
 from tcw.compiler.loops.verifier.spaces import Malformed
 
 __all__ = ["Malformed", "verify_graph", "verify_program"]

@@ -1,4 +1,5 @@
-"""Rules for nests: axes, levels, completion of reductions, reads and writes."""
+"""Rules for programs, which read only what has been computed by then, and for nests: axes, levels,
+completion of reductions, reads and writes."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from tcw.compiler.loops.expressions import (
     ReadIndexed,
     walk,
 )
+from tcw.compiler.loops.graph import Call, Input, Operand
 from tcw.compiler.loops.nest import (
     Let,
     Nest,
@@ -23,8 +25,9 @@ from tcw.compiler.loops.nest import (
     reads_in,
     runs_over,
 )
+from tcw.compiler.loops.program import Program
 from tcw.compiler.loops.verifier.expressions import check_dtype, check_expression
-from tcw.compiler.loops.verifier.graphs import check_reduction
+from tcw.compiler.loops.verifier.graphs import check_call, check_operand, check_reduction
 from tcw.compiler.loops.verifier.spaces import Numbers, ValueSpace, fresh, require, within
 
 Defined = dict[str, Let | Reduction | ScanAlong]
@@ -169,3 +172,32 @@ def _check_hazards(nest: Nest) -> None:
         )
         words = f"reads {part.buffer}, which it writes at other addresses"
         require(same, f"nest {nest.name}", words)
+
+
+def verify_program(program: Program) -> None:
+    """Raises Malformed, naming the step and the rule."""
+    graph = program.graph
+    numbers = Numbers(graph)
+    here = {node.name: numbers.space(node) for node in graph.nodes if isinstance(node, Input)}
+    memories = {}
+    for name, memory in program.memories.items():
+        require(name == memory.name, graph.name, f"memory {memory.name} is registered as {name}")
+        require(name not in here, graph.name, f"{name} is an input, not memory of the program")
+        numbers.check_symbols((memory.size, *memory.shape), f"{graph.name}, memory {name}")
+        memories[name] = ValueSpace(memory.dtype, numbers.of(memory.size))
+    names: set[str] = set()
+    for step in program.steps:
+        require(step.name not in names, graph.name, f"two steps are called {step.name}")
+        names.add(step.name)
+        if isinstance(step, Call):
+            check_call(step, here, numbers, f"{graph.name}, Call {step.name}")
+            for result in step.results:
+                if result is not None:
+                    here[result.name] = numbers.space(result)
+            continue
+        writes = {n: memories[n] for n in step.writes() if n in memories}
+        check_nest(step, {**here, **writes}, numbers)
+        here.update(writes)
+    for output in graph.outputs:
+        if isinstance(output, Operand):
+            check_operand(output, here, numbers, f"{graph.name}, an output")

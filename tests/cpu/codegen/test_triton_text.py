@@ -10,11 +10,10 @@ import torch
 import torch.nn.functional as F
 
 from tcw.compiler.codegen.triton.kernel import TritonKernel
-from tcw.compiler.codegen.triton.launch import host_body
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.nests import emit
 from tcw.compiler.codegen.triton.together import launches
-from tcw.compiler.codegen.triton.unit import named, unit
+from tcw.compiler.codegen.triton.unit import host_body, named, unit
 from tcw.compiler.codegen.unit import buffer_dtypes
 from tcw.compiler.decision import Decision
 from tcw.compiler.fusion.weights import GPU

@@ -26,7 +26,7 @@ from triton import language as tl
 from triton.runtime import interpreter
 from triton.runtime.interpreter import TensorHandle
 
-from tcw.compiler.codegen.triton import ahead, functions
+from tcw.compiler.codegen.triton import ahead, vocabulary
 from tcw.compiler.codegen.triton.kernel import TritonKernel
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.nests import emit
@@ -111,7 +111,7 @@ class Libdevice:
 def interpreted(kernel: TritonKernel) -> Any:
     """The kernel as an interpreted function."""
     name = f"<kernel {next(_numbers)}>"
-    text = HEAD + "".join(f"\n\n{functions.text(one)}" for one in sorted(kernel.needs))
+    text = HEAD + "".join(f"\n\n{vocabulary.function_text(one)}" for one in sorted(kernel.needs))
     text += "\n\n" + named(kernel, "kernel")
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     names: dict[str, Any] = {"__name__": name}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tcw.compiler.engine.decompositions import decompositions
-from tcw.compiler.lowering.families import load_families
-from tcw.compiler.lowering.registry import lowering_of
+from tcw.compiler.lowering.registry import load_families, lowering_of
 from tests.cpu.lowering import harness
 
 

@@ -267,8 +267,7 @@ def test_no_lowering_is_beyond_reach() -> None:
     """Each is of an operation that a graph may hold after the engine's decompositions: torch's do
     not decline, ours may."""
     from tcw.compiler.engine import decompositions as table
-    from tcw.compiler.lowering.families import load_families
-    from tcw.compiler.lowering.registry import LOWERINGS
+    from tcw.compiler.lowering.registry import LOWERINGS, load_families
 
     load_families()
     always = {

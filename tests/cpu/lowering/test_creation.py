@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tcw.compiler.lowering.readers import only_returned
+from tcw.compiler.lowering.calls import only_returned
 from tests.cpu.lowering.harness import lowered
 from tests.cpu.lowering.samples import DTYPES, check_each, forms, grid
 

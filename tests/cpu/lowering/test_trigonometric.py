@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tcw.compiler.lowering.trigonometric import NAMES
+from tcw.compiler.lowering.exponential import NAMES
 from tests.cpu.lowering.samples import DTYPES, FLOATS, check_each, corners, grid, pairs
 
 pytestmark = pytest.mark.usefixtures("whole")

@@ -14,9 +14,9 @@ from tcw.compiler.loops.graph import Call, Input
 from tcw.compiler.loops.nest import Nest
 from tcw.compiler.loops.program import Program
 from tcw.compiler.memory.accesses import Values, access
-from tcw.compiler.memory.in_place import refusal
 from tcw.compiler.memory.order import moves
 from tcw.compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
+from tcw.compiler.memory.reuse import refusal
 
 Span = tuple[str, int, int]
 """(region, first byte, end)."""

@@ -16,7 +16,7 @@ from tcw.compiler.loops.graph import Call, Graph, Result
 from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
 from tcw.compiler.loops.program import Program
 from tcw.compiler.loops.sizes import multiply, symbol
-from tcw.compiler.memory import in_place
+from tcw.compiler.memory import reuse
 from tcw.compiler.memory.accesses import Values
 from tcw.compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
 from tcw.compiler.memory.planner import plan
@@ -55,14 +55,14 @@ def test_random_programs(program: Program, donate: bool) -> None:
 @given(programs())
 def test_an_overwrite_is_judged_once_for_all_orders(program: Program) -> None:
     judged: list[tuple[str, str, str]] = []
-    real = in_place._refusal
+    real = reuse._refusal
 
-    def counted(nest: Nest, written: str, read: str, values: Values) -> in_place.Refusal | None:
+    def counted(nest: Nest, written: str, read: str, values: Values) -> reuse.Refusal | None:
         judged.append((nest.name, written, read))
         return real(nest, written, read, values)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(in_place, "_refusal", counted)
+        patched.setattr(reuse, "_refusal", counted)
         plan(program)
     assert len(judged) == len(set(judged))
 

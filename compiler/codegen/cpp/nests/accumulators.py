@@ -14,8 +14,7 @@ from tcw.compiler.codegen.cpp.nests.code import Code, Scope
 from tcw.compiler.codegen.cpp.nests.passes import Pass
 from tcw.compiler.codegen.cpp.nests.quick import quick_max
 from tcw.compiler.codegen.cpp.nests.riders import Rider
-from tcw.compiler.codegen.cpp.nests.row_arrays import RowArrays
-from tcw.compiler.codegen.cpp.nests.scratch import Array
+from tcw.compiler.codegen.cpp.nests.scratch import Array, RowArrays
 from tcw.compiler.codegen.cpp.nests.values import Values
 from tcw.compiler.codegen.cpp.vocabulary import Lanes
 from tcw.compiler.codegen.nests.names import base_name

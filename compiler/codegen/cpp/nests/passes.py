@@ -7,22 +7,34 @@ takes a heavy one (exp, erf, tanh, a gather, a scan) from a buffer as long as th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from tcw.compiler.codegen.choices import NestChooser
 from tcw.compiler.codegen.cpp.nests.questions import AGAIN, BEFORE, KEEP, RELOAD, kept
-from tcw.compiler.codegen.cpp.nests.streams import apart
-from tcw.compiler.codegen.nests.facts import Facts, overwrites
-from tcw.compiler.loops.dtypes import REDUCED
-from tcw.compiler.loops.expressions import Local, Read
-from tcw.compiler.loops.nest import Let, Reduction, ScanAlong, Statement, Write, reads_in
+from tcw.compiler.codegen.nests.facts import Facts, estimate, overwrites
+from tcw.compiler.loops.dtypes import BYTES, REDUCED
+from tcw.compiler.loops.expressions import Address, Expression, Local, Op, Read
+from tcw.compiler.loops.nest import (
+    Let,
+    Nest,
+    Reduction,
+    ScanAlong,
+    Statement,
+    Write,
+    expressions,
+    reads_in,
+)
 
 HEAVY = 8
 """Cost above which recomputing a value is slower than a row buffer."""
 INVARIANT = 3
 """The same for a value that would be recomputed in each step of a loop that it does not depend on.
 """
+MOST_STREAMS = 8
+"""Maximum number of sources and results that one loop follows."""
+SHORTEST = 1024
+"""Minimum number of bytes of a row that justify a separate loop."""
 
 
 @dataclass(slots=True)
@@ -130,7 +142,7 @@ class Passes:
     def _part(self, lane: int) -> None:
         """Divide passes whose writes have nothing in common."""
         for walk in [walk for walk in self.walks if lane in walk.axes]:
-            first, *others = apart(self.facts, walk.effects, lane)
+            first, *others = streams_apart(self.facts, walk.effects, lane)
             place = self.walks.index(walk) + 1
             walk.effects = first
             self.walks[place:place] = [
@@ -280,3 +292,90 @@ class Passes:
             ):
                 return Read(effect.buffer, effect.address, effect.dtype)
         return None
+
+
+def streams_apart(facts: Facts, effects: Sequence[Statement], lane: int) -> list[list[Statement]]:
+    """The effects in groups that share no value, in order; one group if they are few.
+
+    A core follows a few streams through memory at a time. In loops of their own, the pieces of a
+    concatenation are each copied by themselves.
+    """
+    writes = [effect for effect in effects if isinstance(effect, Write)]
+    together = [list(effects)]
+    if len(writes) != len(effects) or not all(_is_stream(facts, write, lane) for write in writes):
+        return together
+    used = [frozenset(_used(write)) for write in writes]
+    if len(frozenset().union(*used)) + len(writes) <= MOST_STREAMS:
+        return together
+    groups: list[tuple[list[Statement], set[object]]] = []
+    for write, own in zip(writes, used, strict=True):
+        shared = [group for group in groups if group[1] & own]
+        if not shared:
+            groups.append(([write], set(own)))
+            continue
+        first = shared[0]
+        for other in shared[1:]:
+            first[0].extend(other[0])
+            first[1].update(other[1])
+            groups.remove(other)
+        first[0].append(write)
+        first[1].update(own)
+    return [group for group, _ in groups]
+
+
+def _is_stream(facts: Facts, write: Write, lane: int) -> bool:
+    """Whether a write moves a long run of memory, from runs of memory."""
+    size = estimate(facts.nest.axes[lane].size) * BYTES[write.dtype]
+    if size < SHORTEST or write.mode != "set" or write.terms:
+        return False
+    addresses = [part.address for part in expressions(write) if isinstance(part, Read)]
+    return all(_runs(address, lane) for address in (write.address, *addresses))
+
+
+def _runs(address: Address, lane: int) -> bool:
+    return address.strides[lane] in (0, 1) and not address.then
+
+
+def _used(write: Write) -> set[object]:
+    return {part for part in expressions(write) if isinstance(part, (Read, Local))}
+
+
+def with_invariants(nest: Nest) -> Nest:
+    """The nest with separate `Let`s for heavy parts with fewer axes than their statement.
+
+    What varies along the lanes but not over rows (1 / sqrt(variance of a channel)) does not fit in
+    a register; as a value of its own it is computed once and held in a row buffer.
+    """
+    facts = Facts(nest)
+    made: dict[Expression, Local] = {}
+    statements: list[Statement] = []
+    taken = set(facts.named)
+    for statement in nest.statements:
+        whole = facts.axes(statement.expression)
+
+        def visit(
+            part: Expression, whole: frozenset[int] = whole, statement: Statement = statement
+        ) -> Expression:
+            if not isinstance(part, Op):
+                return part
+            axes = facts.axes(part)
+            if axes and axes < whole and facts.expression_weight(part) > INVARIANT:
+                if part not in made:
+                    name = f"{part.name}_invariant"
+                    while name in taken:
+                        name += "_"
+                    taken.add(name)
+                    made[part] = Local(name, part.dtype)
+                    order = tuple(sorted(axes))
+                    statements.append(Let(name, part.dtype, part, order, statement.origins))
+                return made[part]
+            args = tuple(visit(argument) for argument in part.args)
+            if all(new is old for new, old in zip(args, part.args, strict=True)):
+                return part
+            return replace(part, args=args)
+
+        expression = visit(statement.expression)
+        if expression is not statement.expression:
+            statement = replace(statement, expression=expression)
+        statements.append(statement)
+    return replace(nest, statements=tuple(statements)) if made else nest

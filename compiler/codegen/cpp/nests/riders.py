@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tcw.compiler.codegen.cpp.nests.code import Code, Scope
-from tcw.compiler.codegen.cpp.nests.row_arrays import Elements, RowArrays
 from tcw.compiler.codegen.cpp.nests.schedule import STEPS, Schedule
-from tcw.compiler.codegen.cpp.nests.scratch import Array
+from tcw.compiler.codegen.cpp.nests.scratch import Array, Elements, RowArrays
 from tcw.compiler.codegen.cpp.nests.values import Values
 from tcw.compiler.codegen.nests.facts import Facts
 from tcw.compiler.codegen.nests.names import base_name

@@ -12,10 +12,9 @@ from tcw.compiler.codegen.cpp.nests.code import Code, Scope
 from tcw.compiler.codegen.cpp.nests.comments import Comments
 from tcw.compiler.codegen.cpp.nests.passes import Pass, Passes
 from tcw.compiler.codegen.cpp.nests.riders import CHAIN, PRODUCT_STEPS, Blocks, Rider
-from tcw.compiler.codegen.cpp.nests.row_arrays import RowArrays
 from tcw.compiler.codegen.cpp.nests.scans import Scans
 from tcw.compiler.codegen.cpp.nests.schedule import STEPS, Schedule
-from tcw.compiler.codegen.cpp.nests.scratch import Scratch
+from tcw.compiler.codegen.cpp.nests.scratch import RowArrays, Scratch
 from tcw.compiler.codegen.cpp.nests.side_by_side import (
     COLUMN_REGISTERS,
     HEAVY,

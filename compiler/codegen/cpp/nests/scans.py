@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from tcw.compiler.codegen.cpp.nests.code import Scope
 from tcw.compiler.codegen.cpp.nests.passes import Pass
-from tcw.compiler.codegen.cpp.nests.row_arrays import RowArrays
-from tcw.compiler.codegen.cpp.nests.scratch import Array
+from tcw.compiler.codegen.cpp.nests.scratch import Array, RowArrays
 from tcw.compiler.codegen.cpp.nests.values import Values
 from tcw.compiler.codegen.nests.names import base_name
 from tcw.compiler.loops.dtypes import compute_dtype

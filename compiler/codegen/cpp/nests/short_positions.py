@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tcw.compiler.codegen.nests.facts import Facts
-from tcw.compiler.codegen.nests.index_range import range_of
+from tcw.compiler.codegen.nests.facts import Facts, range_of
 from tcw.compiler.loops.expressions import Const, Expression, Op, Position
 from tcw.compiler.loops.nest import Axis, Nest
 

@@ -37,8 +37,7 @@ from collections.abc import Callable, Sequence
 from tcw.compiler.codegen.cpp.nests.addresses import step_text
 from tcw.compiler.codegen.cpp.nests.code import Code, Scope
 from tcw.compiler.codegen.cpp.nests.passes import Pass
-from tcw.compiler.codegen.cpp.nests.row_arrays import RowArrays
-from tcw.compiler.codegen.cpp.nests.scratch import Array, Scratch, padded
+from tcw.compiler.codegen.cpp.nests.scratch import Array, RowArrays, Scratch, padded
 from tcw.compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads, turned_writes
 from tcw.compiler.codegen.cpp.nests.turned import turned_reads, turned_results, within
 from tcw.compiler.codegen.cpp.nests.units import Units

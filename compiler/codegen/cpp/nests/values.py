@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from tcw.compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step_text
 from tcw.compiler.codegen.cpp.nests.code import Code, Scope
-from tcw.compiler.codegen.cpp.nests.indices import checked_index
-from tcw.compiler.codegen.cpp.nests.places import read_by_places
+from tcw.compiler.codegen.cpp.nests.indices import checked_index, read_by_places
 from tcw.compiler.codegen.cpp.nests.quick import quick_functions
 from tcw.compiler.codegen.cpp.nests.registers import narrows
-from tcw.compiler.codegen.cpp.nests.window_reads import read_window
+from tcw.compiler.codegen.cpp.nests.windows import read_window
 from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS
 from tcw.compiler.codegen.nests.facts import Facts
 from tcw.compiler.codegen.nests.names import Names, base_name

@@ -120,7 +120,7 @@ def load_converted(
     `count` on are 0 without reading.
     """
     name, element, register = (
-        f"load_converted{lanes.suffix}_{CODES[dtype]}",
+        f"load{lanes.suffix}_{CODES[dtype]}",
         lanes.storage(source),
         lanes.type(dtype),
     )

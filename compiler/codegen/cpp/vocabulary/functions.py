@@ -95,7 +95,7 @@ _LIBM_BINARY = frozenset({"pow", "atan2", "hypot"})
 
 
 def _of_libm(lanes: Lanes, op: str, held: str) -> str | None:
-    """The text of a call, or None if libm has no such _of_libm."""
+    """The text of a call, or None if libm has no such function."""
     register, end = lanes.type(held), "f" if held == "float32" else ""
     op = "exp" if op.startswith("exp_nonpositive") else op
     if op == "sigmoid":

@@ -24,7 +24,7 @@ from tcw.compiler.codegen.cpp.vocabulary.types import (
     literal,
 )
 from tcw.compiler.loops.dtypes import BYTES, REDUCED, compute_dtype
-from tcw.compiler.loops.identities import identity
+from tcw.compiler.loops.operators import identity
 
 _ATOM = re.compile(r"[\w.]+")
 

@@ -172,7 +172,7 @@ def arg_update(
 
 def arg_reduce(lanes: Lanes, op: str, best: str, best_index: str, dtype: str) -> str:
     """The winning index among the lanes, as a `long`: the least of the indices of the best value,
-    which `arg_reduce` (max or min) finds."""
+    which `reduce` (max or min) finds."""
     if lanes.count == 1:
         return best_index
     held, index_dtype = compute_dtype(dtype), lanes.index_dtype
