@@ -13,7 +13,7 @@ from tcw.compiler.codegen.cpp.vocabulary import (
     logarithms,
     wide_logarithms,
 )
-from tcw.compiler.codegen.cpp.vocabulary.polynomials import horner
+from tcw.compiler.codegen.cpp.vocabulary.polynomials import coefficients, horner
 from tcw.compiler.codegen.cpp.vocabulary.types import NAN, literal
 
 if TYPE_CHECKING:
@@ -21,27 +21,16 @@ if TYPE_CHECKING:
 
 _ODD = {
     "float32": ("0.000199535163f", "0.00833321922f", "0.166666672f"),
-    "float64": (
-        "1.6121284492226398e-10",
-        "2.5051918657888977e-08",
-        "2.7557319490462487e-06",
-        "0.0001984126984110069",
-        "0.008333333333333373",
-        "0.16666666666666666",
-    ),
+    "float64": coefficients("""
+        1.6121284492226398e-10 2.5051918657888977e-08 2.7557319490462487e-06 0.0001984126984110069
+        0.008333333333333373 0.16666666666666666"""),
 }
 """(sinh(r) - r) / r^3 by r^2 for |r| <= 3/4 log(2), interpolated at Chebyshev's points."""
 _EVEN = {
     "float32": ("0.00139899726f", "0.0416656397f", "0.5f"),
-    "float64": (
-        "1.1516130035926378e-11",
-        "2.0876587898007214e-09",
-        "2.755731953627383e-07",
-        "2.480158730129127e-05",
-        "0.0013888888888889022",
-        "0.041666666666666664",
-        "0.5",
-    ),
+    "float64": coefficients("""
+        1.1516130035926378e-11 2.0876587898007214e-09 2.755731953627383e-07 2.480158730129127e-05
+        0.0013888888888889022 0.041666666666666664 0.5"""),
 }
 """(cosh(r) - 1) / r^2 by r^2, likewise."""
 _GREATEST = {"float32": "90.0f", "float64": "711.0"}

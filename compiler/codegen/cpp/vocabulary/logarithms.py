@@ -8,24 +8,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcw.compiler.codegen.cpp.vocabulary import arithmetic, conversions, hardware
-from tcw.compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
+from tcw.compiler.codegen.cpp.vocabulary.polynomials import coefficients, horner, multiply_add
 from tcw.compiler.codegen.cpp.vocabulary.types import INFINITY, NAN
 
 if TYPE_CHECKING:
     from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
-_LOG = (
-    "0.0428719781f",
-    "-0.0956133977f",
-    "0.11680682f",
-    "-0.12639311f",
-    "0.142683059f",
-    "-0.16660817f",
-    "0.200001404f",
-    "-0.250000566f",
-    "0.333333343f",
-)
+_LOG = coefficients("""
+    0.0428719781f -0.0956133977f 0.11680682f -0.12639311f 0.142683059f -0.16660817f 0.200001404f
+    -0.250000566f 0.333333343f""")
 """(log(1+m) - m + m^2/2) / m^3 for 3/4 <= 1+m < 3/2, interpolated at Chebyshev's points to
 2^-27."""
 

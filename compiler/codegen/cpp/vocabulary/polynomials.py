@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
 
+def coefficients(numbers: str) -> tuple[str, ...]:
+    """The coefficients of a polynomial as C++ literals, the highest power first."""
+    return tuple(numbers.split())
+
+
 def multiply_add(lanes: Lanes, register: str, held: str = "float32") -> None:
     """Define `multiply_add(a, b, c)`: it rounds once if there is an instruction, else twice."""
     body, scalar = "return a * b + c;", SCALARS[held]

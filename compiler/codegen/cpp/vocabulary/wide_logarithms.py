@@ -10,22 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tcw.compiler.codegen.cpp.vocabulary import arithmetic, hardware, logarithms
-from tcw.compiler.codegen.cpp.vocabulary.polynomials import horner, multiply_add
+from tcw.compiler.codegen.cpp.vocabulary.polynomials import coefficients, horner, multiply_add
 from tcw.compiler.codegen.cpp.vocabulary.types import INFINITY, NAN
 
 if TYPE_CHECKING:
     from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
 
-_LOG = (
-    "0.13604517062720323",
-    "0.13210295347053236",
-    "0.15388837982487366",
-    "0.18181738372176318",
-    "0.22222223038856737",
-    "0.285714285673329",
-    "0.4000000000000781",
-    "0.6666666666666666",
-)
+_LOG = coefficients("""
+    0.13604517062720323 0.13210295347053236 0.15388837982487366 0.18181738372176318
+    0.22222223038856737 0.285714285673329 0.4000000000000781 0.6666666666666666""")
 """(log((1+s)/(1-s)) - 2s) / s^3 by s^2, for 1+s over 1-s from 3/4 to 3/2, interpolated at
 Chebyshev's points to 2^-60."""
 _LOG2 = ("6.93147180369123816490e-01", "1.90821492927058770002e-10")
@@ -140,18 +133,10 @@ def log1p(lanes: Lanes, register: str) -> str:
 
 _ATANH = {
     "float32": ("0.10815883f", "0.10986231f", "0.14289331f", "0.19999963f", "0.33333334f"),
-    "float64": (
-        "0.0693074350017873",
-        "0.04869059122402853",
-        "0.05920622488630218",
-        "0.06664452295776094",
-        "0.07692386427550188",
-        "0.0909090739381252",
-        "0.1111111113206256",
-        "0.14285714285583206",
-        "0.20000000000000318",
-        "0.3333333333333333",
-    ),
+    "float64": coefficients("""
+        0.0693074350017873 0.04869059122402853 0.05920622488630218 0.06664452295776094
+        0.07692386427550188 0.0909090739381252 0.1111111113206256 0.14285714285583206
+        0.20000000000000318 0.3333333333333333"""),
 }
 """(atanh(w) - w) / w^3 by w^2 <= 0.0798, interpolated at Chebyshev's points to 2^-59 (2^-30)."""
 
