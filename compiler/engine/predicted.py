@@ -16,7 +16,7 @@ from msgspec import structs
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
-from tcw.compiler.codegen.device import DeviceKernel, DeviceModule
+from tcw.compiler.codegen.unit import DeviceKernel, DeviceModule
 from tcw.compiler.control.error_words import error_line
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.stages import reached

@@ -9,8 +9,7 @@ from tcw.compiler.codegen.unit import shared_buffers
 from tcw.compiler.engine.records.planned import steps_of, touched
 from tcw.compiler.loops.graph import Call, Input
 from tcw.compiler.loops.layouts import row_major
-from tcw.compiler.loops.nest import Nest
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.loops.sizes import Size
 from tcw.compiler.memory.plan import Plan
 

@@ -27,7 +27,7 @@ from tcw.compiler.engine.vector_products import vector_products
 from tcw.compiler.engine.wide_sums import wide_sums
 from tcw.compiler.fusion import weights
 from tcw.compiler.gpu.architectures import ARCHITECTURES, Architecture
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Program
 from tcw.compiler.lowering.registry import Unsupported
 from tcw.compiler.memory.plan import Plan
 from tcw.compiler.runtime import vector_functions

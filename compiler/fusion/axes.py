@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tcw.compiler.fusion.counts import common
 from tcw.compiler.fusion.groups import Group
 from tcw.compiler.fusion.leaves import leaves
-from tcw.compiler.fusion.rows import mask_of, part_view
+from tcw.compiler.fusion.rows import common, mask_of, part_view
 from tcw.compiler.loops.expressions import Address
 from tcw.compiler.loops.graph import Compute, Reduce, Scan, Store
 from tcw.compiler.loops.layouts import (

@@ -13,11 +13,10 @@ from functools import partial
 from itertools import combinations
 from math import copysign
 
-from tcw.compiler.fusion.counts import elements
 from tcw.compiler.fusion.dependencies import apart
 from tcw.compiler.fusion.duplicates import carried
-from tcw.compiler.fusion.leaves import reads
-from tcw.compiler.fusion.through import in_memory, is_compute, stores_into, uses
+from tcw.compiler.fusion.leaves import in_memory, is_compute, reads, stores_into, uses
+from tcw.compiler.fusion.rows import elements
 from tcw.compiler.fusion.weights import CHEAP, Weights, instructions
 from tcw.compiler.loops.dtypes import BYTES, FLOATS
 from tcw.compiler.loops.expressions import (

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from tcw.compiler.fusion.counts import elements
 from tcw.compiler.fusion.merge import Grouping
-from tcw.compiler.fusion.rows import ends_of
+from tcw.compiler.fusion.rows import elements, ends_of
 from tcw.compiler.fusion.weights import L2
 from tcw.compiler.loops.expressions import Gather, Load
 from tcw.compiler.loops.graph import Call, Map, Store

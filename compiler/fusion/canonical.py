@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
-from tcw.compiler.fusion.counts import elements
 from tcw.compiler.fusion.dependencies import storage
-from tcw.compiler.fusion.leaves import reads
-from tcw.compiler.fusion.through import in_memory, leaves
+from tcw.compiler.fusion.leaves import in_memory, leaves_of_graph, reads
+from tcw.compiler.fusion.rows import elements
 from tcw.compiler.loops.dtypes import REDUCED
 from tcw.compiler.loops.expressions import Const, Expression, Load, Op, convert, walk
 from tcw.compiler.loops.graph import (
@@ -120,7 +119,7 @@ def narrowed(graph: Graph, held: dict[str, list[str]]) -> list[Node]:
     A weight's gradient is summed in float32 and returned in bfloat16: without a conversion after
     it, nothing has to wait for the loop to end.
     """
-    readers = Counter(leaf.value for leaf in leaves(graph))
+    readers = Counter(leaf.value for leaf in leaves_of_graph(graph))
     fixed = in_memory(graph)
     sums = {
         node.name: node

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 from tcw.compiler.control.decisions import Gate
 from tcw.compiler.decision import Decision, Detail
 from tcw.compiler.fusion.borders import cheap, surrounded
-from tcw.compiler.fusion.counts import common, elements
+from tcw.compiler.fusion.dependencies import Versions
 from tcw.compiler.fusion.duplicates import carried
-from tcw.compiler.fusion.leaves import reads
-from tcw.compiler.fusion.through import is_compute, map_leaves, operands
-from tcw.compiler.fusion.versions import Versions
+from tcw.compiler.fusion.leaves import is_compute, map_leaves, operands, reads
+from tcw.compiler.fusion.rows import common, elements
 from tcw.compiler.fusion.weights import Weights, instructions
 from tcw.compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Load, Op, SizeOf
 from tcw.compiler.loops.graph import Call, Compute, Graph, Map, Node

@@ -1,7 +1,9 @@
-"""Ordering constraints: values, memory that is written repeatedly, calls with side effects."""
+"""Ordering constraints: values, memory that is written repeatedly (and whether a read may move past
+a write), calls with side effects."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -178,3 +180,24 @@ def _stop(layout: Layout) -> Size | None:
             return None
         reach = add(reach, multiply(subtract(size, 1), stride))
     return add(reach, 1)
+
+
+class Versions:
+    """The places in the graph at which each memory is overwritten after its creation."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.memory = storage(graph)
+        self.writes: dict[str, list[int]] = {}
+        for place, node in enumerate(graph.nodes):
+            if not isinstance(node, (Input, Buffer)):
+                for name in written_values(node):
+                    self.writes.setdefault(self.memory[name], []).append(place)
+
+    def version(self, value: str, place: int) -> int:
+        """The number of writes to a value's memory before this place."""
+        writes = self.writes.get(self.memory[value])
+        return bisect_right(writes, place) if writes else 0
+
+    def same(self, value: str, first: int, second: int) -> bool:
+        """Whether a read of a value returns the same at two places."""
+        return self.version(value, first) == self.version(value, second)

@@ -6,9 +6,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tcw.compiler.control.decisions import Gate
-from tcw.compiler.fusion.dependencies import read_values
-from tcw.compiler.fusion.through import map_leaves, rename_operands
-from tcw.compiler.fusion.versions import Versions
+from tcw.compiler.fusion.dependencies import Versions, read_values
+from tcw.compiler.fusion.leaves import map_leaves, rename_operands
 from tcw.compiler.loops.expressions import Expression, Gather, Load
 from tcw.compiler.loops.graph import Call, Graph, Map, Node, Reduce, Scan, Store
 

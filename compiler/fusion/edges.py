@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from tcw.compiler.fusion.counts import elements
 from tcw.compiler.fusion.dependencies import Dependencies
 from tcw.compiler.fusion.leaves import reads
-from tcw.compiler.fusion.rows import Mask, kept_size, mask_of_broadcast
+from tcw.compiler.fusion.rows import Mask, elements, kept_size, mask_of_broadcast
 from tcw.compiler.loops.expressions import Gather, Load
 from tcw.compiler.loops.graph import Call, Compute, Graph, extent
 from tcw.compiler.loops.layouts import View, normalize

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tcw.compiler.fusion.counts import elements
-from tcw.compiler.fusion.rows import Mask, mask_of, merged, row_view
+from tcw.compiler.fusion.rows import Mask, elements, mask_of, merged, row_view
 from tcw.compiler.loops.graph import ARG, Compute, Reduce, Scan
 from tcw.compiler.loops.layouts import Layout, View
 from tcw.compiler.loops.sizes import Size

@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 
 from tcw.compiler.control.decisions import Gate
 from tcw.compiler.decision import Decision, Detail
-from tcw.compiler.fusion.counts import elements
-from tcw.compiler.fusion.leaves import reads
+from tcw.compiler.fusion.dependencies import Versions
+from tcw.compiler.fusion.leaves import is_compute, map_leaves, reads
 from tcw.compiler.fusion.longer_runs import shortens_runs
-from tcw.compiler.fusion.through import is_compute, map_leaves
-from tcw.compiler.fusion.versions import Versions
+from tcw.compiler.fusion.rows import elements
 from tcw.compiler.fusion.weights import CHEAP, Weights, instructions
 from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.expressions import Expression, Gather, Load, through, walk

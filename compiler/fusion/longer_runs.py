@@ -8,8 +8,7 @@ computes, it reads one number for the whole group, and weights that repeat from 
 
 from __future__ import annotations
 
-from tcw.compiler.fusion.leaves import leaves, reads
-from tcw.compiler.fusion.through import is_compute, uses
+from tcw.compiler.fusion.leaves import is_compute, leaves, reads, uses
 from tcw.compiler.fusion.weights import CHEAP, LANES, Weights, instructions
 from tcw.compiler.loops.expressions import Load
 from tcw.compiler.loops.graph import Compute, Graph, Map

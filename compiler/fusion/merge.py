@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tcw.compiler.fusion.counts import common, elements
 from tcw.compiler.fusion.dependencies import Dependencies
 from tcw.compiler.fusion.edges import Edge, Edges, edges_of
 from tcw.compiler.fusion.groups import Group, Space, space_of
 from tcw.compiler.fusion.leaves import leaves
 from tcw.compiler.fusion.reachability import Reachability
-from tcw.compiler.fusion.rows import mask_of
+from tcw.compiler.fusion.rows import common, elements, mask_of
 from tcw.compiler.fusion.rules import Refusal
 from tcw.compiler.fusion.rules.domain import common_space, readable
 from tcw.compiler.fusion.rules.order import (

@@ -1,4 +1,4 @@
-"""Builds a loop nest from a group of the value graph, with a label of the operations it computes."""
+"""Builds a loop nest from a group of the value graph, with a label of what it computes."""
 
 from __future__ import annotations
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tcw.compiler.fusion.counts import elements
-from tcw.compiler.fusion.leaves import reads
-from tcw.compiler.fusion.through import is_compute, map_leaves
+from tcw.compiler.fusion.leaves import is_compute, map_leaves, reads
+from tcw.compiler.fusion.rows import elements
 from tcw.compiler.loops.expressions import Expression, Gather, Iota, Load, through, walk
 from tcw.compiler.loops.graph import Graph, Map, Node
 from tcw.compiler.loops.layouts import View, dense_order, normalize

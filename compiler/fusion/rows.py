@@ -1,4 +1,5 @@
-"""Rows: the digits of a group's domain, marked kept or reduced, and the views of row scalars."""
+"""Rows: the digits of a group's domain, marked kept or reduced, and the views of row scalars;
+arithmetic of shapes, cached."""
 
 from __future__ import annotations
 
@@ -7,13 +8,7 @@ from functools import lru_cache
 
 from tcw.compiler.fusion.leaves import reads
 from tcw.compiler.loops.graph import Store
-from tcw.compiler.loops.layouts import (
-    Layout,
-    Shape,
-    normalize,
-    row_major,
-    view_strides,
-)
+from tcw.compiler.loops.layouts import Layout, Shape, normalize, refine, row_major, view_strides
 from tcw.compiler.loops.sizes import Size, multiply, product
 
 Mask = tuple[tuple[Size, bool], ...]
@@ -108,3 +103,15 @@ def ends_of(rows: Store, ends: Store) -> bool:
     if any(strides is not None and strides[-1] not in (-1, 0, 1) for strides in seen):
         return False
     return whole is not None and part is not None and whole[:-1] == part
+
+
+@lru_cache(maxsize=1 << 12)
+def elements(shape: Shape) -> Size:
+    """The number of elements of a shape."""
+    return product(shape)
+
+
+@lru_cache(maxsize=1 << 12)
+def common(*shapes: Shape) -> Shape | None:
+    """The coarsest digits that refine all these shapes, or None if there are none."""
+    return refine(*shapes)

@@ -11,9 +11,8 @@ from dataclasses import replace
 from itertools import product as positions
 from math import prod
 
-from tcw.compiler.fusion.counts import elements
-from tcw.compiler.fusion.leaves import leaves, reads
-from tcw.compiler.fusion.through import uses
+from tcw.compiler.fusion.leaves import leaves, reads, uses
+from tcw.compiler.fusion.rows import elements
 from tcw.compiler.fusion.weights import LANES, Weights, work
 from tcw.compiler.loops.expressions import Expression, Load, Op, convert, rewrite, walk
 from tcw.compiler.loops.graph import Call, Compute, Graph, Input, Map, Node, Reduce

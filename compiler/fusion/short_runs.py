@@ -10,10 +10,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tcw.compiler.fusion.counts import elements
-from tcw.compiler.fusion.leaves import reads
-from tcw.compiler.fusion.rows import mask_of
-from tcw.compiler.fusion.through import is_compute, map_leaves, unused_name
+from tcw.compiler.fusion.leaves import is_compute, map_leaves, reads, unused_name
+from tcw.compiler.fusion.rows import elements, mask_of
 from tcw.compiler.fusion.weights import LANES, Weights
 from tcw.compiler.loops.expressions import Expression, Load
 from tcw.compiler.loops.graph import Call, Compute, Graph, Map, Node, Reduce, Store

@@ -13,12 +13,17 @@ from itertools import pairwise
 
 from tcw.compiler.control.decisions import Gate
 from tcw.compiler.decision import Decision, Detail
-from tcw.compiler.fusion.counts import elements
-from tcw.compiler.fusion.dependencies import apart
+from tcw.compiler.fusion.dependencies import Versions, apart
 from tcw.compiler.fusion.duplicates import carried
-from tcw.compiler.fusion.leaves import reads
-from tcw.compiler.fusion.through import in_memory, is_compute, leaves, operands, stores_into
-from tcw.compiler.fusion.versions import Versions
+from tcw.compiler.fusion.leaves import (
+    in_memory,
+    is_compute,
+    leaves_of_graph,
+    operands,
+    reads,
+    stores_into,
+)
+from tcw.compiler.fusion.rows import elements
 from tcw.compiler.fusion.weights import instructions
 from tcw.compiler.loops.expressions import Expression, Load, leaf_through, rewrite, through
 from tcw.compiler.loops.graph import Buffer, Call, Graph, Map, Node, Store
@@ -52,7 +57,7 @@ def split_at_pieces(graph: Graph, gate: Gate, names: dict[str, list[str]]) -> li
     cats = _cats(graph)
     if not cats:
         return graph.nodes
-    only_in_memory = operands(graph) - {leaf.value for leaf in leaves(graph)}
+    only_in_memory = operands(graph) - {leaf.value for leaf in leaves_of_graph(graph)}
     versions = Versions(graph)
     places = {n.name: p for p, n in enumerate(graph.nodes) if not isinstance(n, Call)}
     taken = set(places)
@@ -117,7 +122,7 @@ def _detail(parts: list[Store]) -> Callable[[], Detail]:
 
 def _read_once(graph: Graph) -> dict[str, Map]:
     """Maps with exactly one read that need not be in memory."""
-    count = Counter(leaf.value for leaf in leaves(graph))
+    count = Counter(leaf.value for leaf in leaves_of_graph(graph))
     fixed = in_memory(graph)
     return {
         node.name: node

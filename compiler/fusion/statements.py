@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tcw.compiler.fusion.axes import Axes, kept_view, reduced_view, scan_view
 from tcw.compiler.fusion.groups import Group
-from tcw.compiler.fusion.through import unused_name
+from tcw.compiler.fusion.leaves import unused_name
 from tcw.compiler.loops.expressions import (
     Address,
     Expression,

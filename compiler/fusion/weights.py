@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tcw.compiler.fusion.counts import elements
-from tcw.compiler.fusion.rows import Mask, kept_size
+from tcw.compiler.fusion.rows import Mask, elements, kept_size
 from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.expressions import Expression, Gather, Load, Op, walk
 from tcw.compiler.loops.graph import Call, Graph, Node, Store, shape_of
 from tcw.compiler.loops.layouts import normalize
+from tcw.compiler.loops.nest import Memory
 from tcw.compiler.loops.operators import OPERATORS
-from tcw.compiler.loops.program import Memory
 from tcw.compiler.loops.sizes import Size, evaluate, product, symbols_of
 
 

@@ -1,4 +1,5 @@
-"""Fused loop nests: the output of fusion, the input of code generation, and what viewers show.
+"""Fused loop nests, and a program of them and calls, in the order in which they run: the output of
+fusion, the input of code generation, and what viewers show.
 
     nest      := axis* statement*
     axis      := size, kept or reduced
@@ -17,9 +18,10 @@ may use it. A reduction over other axes is a rider: it completes only after the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
+from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.expressions import (
     Address,
     Expression,
@@ -31,8 +33,9 @@ from tcw.compiler.loops.expressions import (
     rewrite,
     walk,
 )
-from tcw.compiler.loops.graph import ReduceOp, ScanOp, StoreMode
-from tcw.compiler.loops.sizes import Size, product, symbols_of
+from tcw.compiler.loops.graph import Call, Graph, ReduceOp, ScanOp, StoreMode
+from tcw.compiler.loops.layouts import Shape
+from tcw.compiler.loops.sizes import Size, multiply, product, symbols_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,3 +203,28 @@ def symbols_in(nest: Nest) -> list[str]:
         for term in index_terms(statement):
             note(term.size, term.stride)
     return list(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A value in memory. It is dense: its flat index is the element offset."""
+
+    name: str
+    dtype: str
+    shape: Shape
+    """Dimensions from the widest stride to the narrowest."""
+    size: Size
+
+    @property
+    def bytes(self) -> Size:
+        return multiply(self.size, BYTES[self.dtype])
+
+
+@dataclass(slots=True)
+class Program:
+    """The output of fusion."""
+
+    graph: Graph
+    steps: tuple[Nest | Call, ...]
+    memories: dict[str, Memory] = field(default_factory=dict)
+    """The values that nests write: outputs, and whatever another nest or a call reads."""

@@ -18,10 +18,10 @@ from tcw.compiler.lowering.builder import Builder, storage_order, strides_in
 from tcw.compiler.lowering.dimensions import with_size
 from tcw.compiler.lowering.elements import Element, apply, position
 from tcw.compiler.lowering.joins import place
-from tcw.compiler.lowering.overlaps import Side, overlapping
 from tcw.compiler.lowering.reduction import reduce_formula, same
 from tcw.compiler.lowering.registry import NoLowering, lowers
 from tcw.compiler.lowering.tensors import Meta, Tensor
+from tcw.compiler.lowering.unfolding import Side, overlapping
 from tcw.compiler.lowering.views import piece
 from tcw.compiler.lowering.windows import (
     MOST,

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from tcw.compiler.loops.dtypes import BYTES, WIDEST_ITEM
 from tcw.compiler.loops.graph import Call, Input, Operand, Result, operands
-from tcw.compiler.loops.nest import Nest
-from tcw.compiler.loops.program import Memory, Program
+from tcw.compiler.loops.nest import Memory, Nest, Program
 from tcw.compiler.loops.sizes import Size, multiply, product
 from tcw.compiler.loops.verifier.spaces import Numbers
 

@@ -1,4 +1,4 @@
-"""The memory planner: turns a program into segments, placements and deaths; peak memory in bytes."""
+"""The memory planner: turns a program into segments, placements and deaths, and counts its peak."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ from collections.abc import Collection, Mapping
 from tcw.compiler.control.decisions import Gate
 from tcw.compiler.decision import Decision, Detail
 from tcw.compiler.loops.graph import Call
-from tcw.compiler.loops.nest import Nest
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.loops.sizes import Size
 from tcw.compiler.memory.accesses import Values
 from tcw.compiler.memory.arena import Arena, Temporary, aligned, pack
-from tcw.compiler.memory.lifetimes import Timeline
 from tcw.compiler.memory.order import NestOrCall, gathered, releasing
 from tcw.compiler.memory.plan import InArena, New, Placement, Plan, Segment, Step
 from tcw.compiler.memory.reuse import OWN, REUSE, Reuse, decide
-from tcw.compiler.memory.segments import home, segment, stays_inside
+from tcw.compiler.memory.segments import Timeline, home, segment, stays_inside
 from tcw.compiler.trace.byte_counts import bytes_text
 
 ORDER = "order"

@@ -28,9 +28,8 @@ from tcw.compiler.loops.nest import (
 )
 from tcw.compiler.loops.sizes import Size
 from tcw.compiler.memory.accesses import Values
-from tcw.compiler.memory.lifetimes import Timeline
 from tcw.compiler.memory.plan import TakesOver
-from tcw.compiler.memory.segments import home
+from tcw.compiler.memory.segments import Timeline, home
 
 KIND = "reuse"
 REUSE = "reuse"

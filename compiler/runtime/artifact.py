@@ -6,9 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from tcw.compiler.codegen.device import DeviceKernel
-from tcw.compiler.codegen.function import PhaseLines
 from tcw.compiler.codegen.launcher.segment import KernelSite
+from tcw.compiler.codegen.unit import DeviceKernel, PhaseLines
 
 FORMAT = 5
 

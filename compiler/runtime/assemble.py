@@ -12,7 +12,7 @@ from tcw.compiler.codegen.launcher.launcher import device_text, interface_text
 from tcw.compiler.codegen.launcher.planned import Forms, segment_functions
 from tcw.compiler.codegen.launcher.segment import KernelSite, methods_text, segment_text
 from tcw.compiler.codegen.unit import Unit
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Program
 from tcw.compiler.memory.plan import Plan
 from tcw.compiler.runtime.artifact import Artifact, KernelText, SegmentEntry
 from tcw.compiler.runtime.toolchain import launching_flags, unit_flags

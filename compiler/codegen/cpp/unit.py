@@ -8,12 +8,10 @@ from dataclasses import replace
 from tcw.compiler.codegen.choices import Ask, Chooser
 from tcw.compiler.codegen.cpp.nests import emit
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
-from tcw.compiler.codegen.function import Function
 from tcw.compiler.codegen.nests.same import Repeated, form_of
-from tcw.compiler.codegen.unit import Unit, buffer_dtypes, shared_buffers
+from tcw.compiler.codegen.unit import Function, Unit, buffer_dtypes, shared_buffers
 from tcw.compiler.codegen.unit import assemble as assembled
-from tcw.compiler.loops.nest import Nest
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.memory.plan import Plan
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tcw.compiler.codegen.function import Function
 from tcw.compiler.codegen.launcher.segment import (
     NUMBER,
     TENSOR,
@@ -20,9 +19,10 @@ from tcw.compiler.codegen.launcher.segment import (
     TensorForm,
     ViewOf,
 )
+from tcw.compiler.codegen.unit import Function
 from tcw.compiler.loops.graph import Call, Input, Operand, Result, operands
 from tcw.compiler.loops.layouts import same_strides
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Program
 from tcw.compiler.loops.sizes import Size, Symbolic, add, product, symbol
 from tcw.compiler.memory.plan import InArena, New, Plan, Segment
 from tcw.compiler.memory.segments import home

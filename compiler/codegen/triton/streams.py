@@ -21,8 +21,7 @@ from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.parts import Part
 from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.expressions import Address, ReadIndexed
-from tcw.compiler.loops.nest import Nest, Write, reads_in
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Nest, Program, Write, reads_in
 from tcw.compiler.loops.sizes import product
 from tcw.compiler.memory.accesses import access
 

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tcw.compiler.codegen.choices import Ask, Chooser
-from tcw.compiler.codegen.device import DeviceKernel, DeviceModule
-from tcw.compiler.codegen.function import Function
 from tcw.compiler.codegen.nests.names import Names, title_of
 from tcw.compiler.codegen.nests.same import Repeated, form_of
 from tcw.compiler.codegen.triton import vocabulary
@@ -20,9 +18,16 @@ from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.nests import Kernels, Measure, emit
 from tcw.compiler.codegen.triton.streams import read_by_several
 from tcw.compiler.codegen.triton.together import following, launches, together
-from tcw.compiler.codegen.unit import Unit, assemble, buffer_dtypes, shared_buffers
-from tcw.compiler.loops.nest import Nest
-from tcw.compiler.loops.program import Program
+from tcw.compiler.codegen.unit import (
+    DeviceKernel,
+    DeviceModule,
+    Function,
+    Unit,
+    assemble,
+    buffer_dtypes,
+    shared_buffers,
+)
+from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.loops.sizes import Size, add, c_expression
 from tcw.compiler.memory.plan import Plan
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
-from tcw.compiler.codegen.function import Function
+from tcw.compiler.codegen.unit import Function
 from tcw.compiler.engine.aten import calls_aten
 from tcw.compiler.engine.records.compiled import GraphState
 from tcw.compiler.graphs.nodes import target_name

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 from tcw.compiler.engine.records.compiled import GraphState
 from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.graph import Call, Graph, Input, Operand, Result
-from tcw.compiler.loops.nest import Nest
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.loops.sizes import Size, product
 from tcw.compiler.memory.plan import InArena, Plan, Segment, TakesOver
 from tcw.compiler.trace.records import Buffer, MemoryPlan

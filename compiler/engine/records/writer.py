@@ -18,7 +18,7 @@ from tcw.compiler.engine.records.planned import plan_record, steps_of
 from tcw.compiler.fusion.fuse import Fusion
 from tcw.compiler.graphs.current import current_compile_id
 from tcw.compiler.loops.graph import Graph
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Program
 from tcw.compiler.memory.plan import Plan
 from tcw.compiler.runtime.artifact import Artifact
 from tcw.compiler.runtime.cached import Outcome, words

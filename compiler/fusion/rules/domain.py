@@ -3,11 +3,11 @@ each value is read where the nest holds it."""
 
 from __future__ import annotations
 
-from tcw.compiler.fusion.counts import elements
 from tcw.compiler.fusion.edges import Edge, Edges
 from tcw.compiler.fusion.groups import Group, Space
 from tcw.compiler.fusion.rows import (
     Mask,
+    elements,
     ends_of,
     kept_size,
     mask_of,

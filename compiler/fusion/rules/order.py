@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from tcw.compiler.decision import MOST_BETWEEN
-from tcw.compiler.fusion.counts import elements
 from tcw.compiler.fusion.dependencies import Computation, Dependencies
 from tcw.compiler.fusion.groups import Group, Space
 from tcw.compiler.fusion.leaves import reads
 from tcw.compiler.fusion.reachability import Reachability
-from tcw.compiler.fusion.rows import mask_text, merged
+from tcw.compiler.fusion.rows import elements, mask_text, merged
 from tcw.compiler.fusion.rules import Refusal
 from tcw.compiler.fusion.statements import injective
 from tcw.compiler.fusion.weights import instructions

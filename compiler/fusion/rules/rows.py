@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tcw.compiler.fusion.counts import elements
 from tcw.compiler.fusion.edges import Edges
 from tcw.compiler.fusion.groups import Space
 from tcw.compiler.fusion.leaves import reads
-from tcw.compiler.fusion.rows import Mask, kept_size, mask_of, mask_text, row_length
+from tcw.compiler.fusion.rows import Mask, elements, kept_size, mask_of, mask_text, row_length
 from tcw.compiler.fusion.rules import Refusal
 from tcw.compiler.fusion.rules.domain import SMALL, comes_back
 from tcw.compiler.fusion.short_runs import is_spread

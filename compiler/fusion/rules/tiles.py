@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tcw.compiler.fusion.counts import common
 from tcw.compiler.fusion.groups import Group, Space
 from tcw.compiler.fusion.leaves import leaves
-from tcw.compiler.fusion.rows import Mask, row_view
+from tcw.compiler.fusion.rows import Mask, common, row_view
 from tcw.compiler.fusion.rules import Refusal
 from tcw.compiler.fusion.weights import Weights
 from tcw.compiler.loops.graph import Compute, Store

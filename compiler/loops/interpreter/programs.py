@@ -23,8 +23,7 @@ from tcw.compiler.loops.expressions import (
 from tcw.compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Map, Reduce, Scan
 from tcw.compiler.loops.interpreter.memory import State
 from tcw.compiler.loops.interpreter.operators import Value, reduce, scan, torch_dtype
-from tcw.compiler.loops.nest import Let, Nest, Reduction, ScanAlong, Write, runs_over
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Let, Nest, Program, Reduction, ScanAlong, Write, runs_over
 from tcw.compiler.loops.sizes import product
 
 

@@ -21,6 +21,7 @@ from tcw.compiler.loops.expressions import Local
 from tcw.compiler.loops.nest import (
     Let,
     Nest,
+    Program,
     Reduction,
     ScanAlong,
     Statement,
@@ -38,7 +39,6 @@ from tcw.compiler.loops.printer.words import (
     shape_text,
     with_comment,
 )
-from tcw.compiler.loops.program import Program
 
 INDENT = "    "
 SIGNS = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}

@@ -18,6 +18,7 @@ from tcw.compiler.loops.graph import Call, Input, Operand
 from tcw.compiler.loops.nest import (
     Let,
     Nest,
+    Program,
     Reduction,
     ScanAlong,
     Statement,
@@ -25,7 +26,6 @@ from tcw.compiler.loops.nest import (
     reads_in,
     runs_over,
 )
-from tcw.compiler.loops.program import Program
 from tcw.compiler.loops.verifier.expressions import check_dtype, check_expression
 from tcw.compiler.loops.verifier.graphs import check_call, check_operand, check_reduction
 from tcw.compiler.loops.verifier.spaces import Numbers, ValueSpace, fresh, require, within

@@ -22,7 +22,7 @@ from tcw.compiler.codegen.triton.kernel import TritonKernel
 from tcw.compiler.codegen.triton.unit import device_module
 from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.graph import Input, Result
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Program
 from tcw.compiler.loops.sizes import Size, evaluate, product, symbol
 from tcw.compiler.runtime.gpu.binaries import binaries, code_of, in_threads, triton_version
 from tcw.compiler.runtime.gpu.driver import (

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from tcw.compiler.codegen.device import DeviceKernel
+from tcw.compiler.codegen.unit import DeviceKernel
 from tcw.compiler.runtime.store import digest
 
 ALIGNED = 16

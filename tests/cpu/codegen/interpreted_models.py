@@ -29,9 +29,9 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch.utils import _pytree as pytree
 
-from tcw.compiler.codegen.device import DeviceKernel
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.codegen.unit import DeviceKernel
 from tcw.compiler.control.decisions import Gate
 from tcw.compiler.engine.compile import load_families
 from tcw.compiler.engine.decompositions import decompositions
@@ -40,7 +40,7 @@ from tcw.compiler.engine.wide_sums import wide_sums
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Program
 from tcw.compiler.lowering.driver import lower
 from tests.cpu.codegen.model_groups import GROUPS
 from tests.cpu.codegen.nests import programs

@@ -21,8 +21,7 @@ from tcw.compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
 from tcw.compiler.codegen.cpp.nests import emit
 from tcw.compiler.codegen.cpp.unit import assemble
 from tcw.compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
-from tcw.compiler.codegen.function import Function
-from tcw.compiler.codegen.unit import Unit, buffer_dtypes
+from tcw.compiler.codegen.unit import Function, Unit, buffer_dtypes
 from tcw.compiler.control.decisions import Gate
 from tcw.compiler.engine.decompositions import decompositions
 from tcw.compiler.engine.wide_sums import wide_sums
@@ -31,8 +30,7 @@ from tcw.compiler.fusion.weights import CPU, GPU, Machine
 from tcw.compiler.gpu.retarget import DEVICE, retarget
 from tcw.compiler.loops.graph import Call
 from tcw.compiler.loops.interpreter.memory import State
-from tcw.compiler.loops.nest import Nest
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.loops.sizes import evaluate
 from tcw.compiler.lowering.driver import lower
 from tcw.compiler.runtime.toolchain import instruction_set

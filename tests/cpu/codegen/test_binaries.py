@@ -10,9 +10,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tcw.compiler.codegen.device import DeviceModule
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.codegen.unit import DeviceModule
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.runtime.gpu import binaries as module

@@ -16,7 +16,7 @@ from tcw.compiler.engine.backend import backend
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Program
 from tcw.compiler.lowering.driver import lower
 from tcw.compiler.runtime.gpu.stages import compiled, load_module
 

@@ -17,7 +17,7 @@ from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.unit import unit
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Program
 from tcw.compiler.runtime.gpu.driver import DriverError
 from tcw.compiler.runtime.gpu.measure import Timing
 from tcw.compiler.runtime.store import FileStore

@@ -19,8 +19,7 @@ from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.unit import Unit, buffer_dtypes
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
-from tcw.compiler.loops.nest import Nest
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Nest, Program
 from tests.cpu.codegen.nests import programs
 
 ROWS, WIDTH, LAYERS = 4096, 1536, 4

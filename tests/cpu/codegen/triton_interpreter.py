@@ -38,8 +38,7 @@ from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.loops.graph import Call, Input
 from tcw.compiler.loops.interpreter.memory import State
 from tcw.compiler.loops.interpreter.programs import run_program
-from tcw.compiler.loops.nest import Nest
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.loops.sizes import evaluate
 from tests.cpu.codegen import nest_cases
 from tests.cpu.codegen.nests import programs

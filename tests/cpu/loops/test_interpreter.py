@@ -22,9 +22,8 @@ from tcw.compiler.loops.graph import Buffer, Call, Graph, Map, Operand, Reduce, 
 from tcw.compiler.loops.interpreter import run_graph, run_program
 from tcw.compiler.loops.interpreter.operators import apply
 from tcw.compiler.loops.layouts import Layout, flip, permute, slice_dimension
-from tcw.compiler.loops.nest import Axis, Nest, Write
+from tcw.compiler.loops.nest import Axis, Nest, Program, Write
 from tcw.compiler.loops.operators import OPERATORS
-from tcw.compiler.loops.program import Program
 from tcw.compiler.loops.sizes import symbol
 from tcw.compiler.loops.verifier import verify_graph, verify_program
 from tcw.compiler.loops.verifier.expressions import WHOLE

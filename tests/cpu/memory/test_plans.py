@@ -17,7 +17,7 @@ from tcw.compiler.loops.graph import Call, Input
 from tcw.compiler.loops.interpreter import run_program
 from tcw.compiler.loops.interpreter.memory import State
 from tcw.compiler.loops.interpreter.programs import run_nest
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Program
 from tcw.compiler.memory.plan import InArena, New, Plan, TakesOver
 from tcw.compiler.memory.planner import plan
 from tcw.compiler.runtime.assemble import assemble

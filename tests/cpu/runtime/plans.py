@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tcw.compiler.codegen.function import Function
-from tcw.compiler.codegen.unit import Unit
+from tcw.compiler.codegen.unit import Function, Unit
 from tcw.compiler.loops.graph import Call, Graph, Input, Operand
-from tcw.compiler.loops.nest import Nest
-from tcw.compiler.loops.program import Memory, Program
+from tcw.compiler.loops.nest import Memory, Nest, Program
 from tcw.compiler.loops.sizes import Size, product
 from tcw.compiler.memory.plan import New, Placement, Plan, Segment, Step
 from tcw.compiler.runtime.artifact import Artifact

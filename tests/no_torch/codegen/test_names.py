@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.compiler.codegen.cpp.nests.reserved import RESERVED
+from tcw.compiler.codegen.cpp.nests.code import RESERVED
 from tcw.compiler.codegen.nests.names import Names, anonymous
 
 

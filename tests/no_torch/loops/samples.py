@@ -5,8 +5,7 @@ from __future__ import annotations
 from tcw.compiler.loops.expressions import Address, Const, Expression, Load, Local, Op, Read
 from tcw.compiler.loops.graph import Graph, Input, Map, Operand, Reduce
 from tcw.compiler.loops.layouts import Layout, Shape, row_major
-from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, Write
-from tcw.compiler.loops.program import Memory, Program
+from tcw.compiler.loops.nest import Axis, Let, Memory, Nest, Program, Reduction, Write
 from tcw.compiler.loops.sizes import Size, multiply, product
 
 ROWS = Layout((3, 5), (1, 0))

@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tcw.compiler.loops.graph import Call, Input
-from tcw.compiler.loops.nest import Nest
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.memory.accesses import Values, access
 from tcw.compiler.memory.order import moves
 from tcw.compiler.memory.plan import InArena, New, Plan, Segment, TakesOver

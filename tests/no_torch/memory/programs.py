@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from tcw.compiler.loops.expressions import Address, Const, Expression, Local, Op, Read
 from tcw.compiler.loops.graph import Call, Graph, Input, Operand, Result
-from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
-from tcw.compiler.loops.program import Memory, Program
+from tcw.compiler.loops.nest import Axis, Let, Memory, Nest, Program, Reduction, Statement, Write
 from tcw.compiler.loops.sizes import Size, multiply, symbol
 
 ROWS = (3, symbol("s0"))

@@ -13,8 +13,7 @@ from tcw.compiler.control.decisions import Gate
 from tcw.compiler.decision import decision_id
 from tcw.compiler.loops.expressions import Address, Local, Op, Read
 from tcw.compiler.loops.graph import Call, Graph, Result
-from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, Statement, Write
-from tcw.compiler.loops.program import Program
+from tcw.compiler.loops.nest import Axis, Let, Nest, Program, Reduction, Statement, Write
 from tcw.compiler.loops.sizes import multiply, symbol
 from tcw.compiler.memory import reuse
 from tcw.compiler.memory.accesses import Values

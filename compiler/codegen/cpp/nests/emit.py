@@ -7,22 +7,21 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tcw.compiler.codegen.choices import Chooser
-from tcw.compiler.codegen.cpp.nests.code import Code
+from tcw.compiler.codegen.cpp.nests.code import RESERVED, Code
 from tcw.compiler.codegen.cpp.nests.comments import Comments
 from tcw.compiler.codegen.cpp.nests.moved import as_bits
 from tcw.compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_parallel, need_turns
 from tcw.compiler.codegen.cpp.nests.passes import Passes
 from tcw.compiler.codegen.cpp.nests.phases import SMALL, NestPhase, NestPhases, weight_of
-from tcw.compiler.codegen.cpp.nests.reserved import RESERVED
 from tcw.compiler.codegen.cpp.nests.riders import TURN_WORDS
 from tcw.compiler.codegen.cpp.nests.rows import Loops
 from tcw.compiler.codegen.cpp.nests.short_positions import with_short_positions
 from tcw.compiler.codegen.cpp.nests.units import Units
 from tcw.compiler.codegen.cpp.nests.values import Base
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
-from tcw.compiler.codegen.function import Function, PhaseLines
 from tcw.compiler.codegen.nests.names import Names, anonymous, base_name, title_of
 from tcw.compiler.codegen.nests.rounding import without_round_trips
+from tcw.compiler.codegen.unit import Function, PhaseLines
 from tcw.compiler.loops.nest import Nest, symbols_in
 from tcw.compiler.loops.sizes import Size, c_expression, product, symbols_of
 

@@ -1,11 +1,14 @@
-"""Indices read from memory: negative indices wrap, out-of-range indices are reported."""
+"""Addresses as C text: products with strides, chains of layouts with division and remainder, and
+indices read from memory.
+
+Negative indices wrap, and out-of-range indices are reported.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tcw.compiler.codegen.cpp.nests.addresses import step_text
 from tcw.compiler.codegen.cpp.nests.code import Scope
 from tcw.compiler.codegen.cpp.vocabulary import INDEX_OUT_OF_RANGE, SAYS, Lanes
 from tcw.compiler.codegen.cpp.vocabulary.arithmetic import any_wide_lane
@@ -18,7 +21,8 @@ from tcw.compiler.loops.expressions import (
     ReadIndexed,
     SizeOf,
 )
-from tcw.compiler.loops.sizes import c_expression
+from tcw.compiler.loops.layouts import View, normalize
+from tcw.compiler.loops.sizes import Size, c_expression, product
 
 if TYPE_CHECKING:
     from tcw.compiler.codegen.cpp.nests.values import Values
@@ -191,3 +195,46 @@ def _pointer_to_indices(values: Values, term: IndexTerm, scope: Scope) -> str | 
     scope.code.add(f"const long* {name} = {text};")
     scope.memo[key] = name
     return name
+
+
+def step_text(step: Size) -> str:
+    """A stride as an operand."""
+    text = c_expression(step)
+    return f"({text})" if text.startswith("-") else text
+
+
+def product_text(index: str, stride: Size) -> str:
+    """The text of index * stride; empty for 0."""
+    if stride == 0 or index == "0":
+        return ""
+    if stride == 1:
+        return index
+    if " " in index and not (index.startswith("(") and index.endswith(")")):
+        index = f"({index})"
+    return f"{index} * {step_text(stride)}"
+
+
+def chain_lines(view: View, start: str) -> tuple[list[str], str]:
+    """Statements and the expression of view(start). Layouts apply last to first."""
+    lines: list[str] = []
+    text = start
+    for number, layout in enumerate(reversed(view)):
+        name = f"flat_{number}" if number else "flat"
+        lines.append(f"const long {name} = {text};")
+        normal = normalize(layout)
+        parts = [c_expression(normal.offset)] if normal.offset != 0 else []
+        for place, (size, stride) in enumerate(zip(normal.shape, normal.strides, strict=True)):
+            width = product(normal.shape[place + 1 :])
+            digit = name if width == 1 else f"{name} / {_operand(width)}"
+            if place:
+                digit = f"{digit} % {_operand(size)}"
+            part = product_text(digit if digit == name else f"({digit})", stride)
+            if part:
+                parts.append(part)
+        text = " + ".join(parts) or "0"
+    return lines, text
+
+
+def _operand(size: Size) -> str:
+    text = c_expression(size)
+    return text if text.isalnum() or text.startswith("(") else f"({text})"

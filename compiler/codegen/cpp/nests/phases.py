@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from tcw.compiler.codegen.choices import Chooser, NestChooser, of_nest
 from tcw.compiler.codegen.cpp.isa import Isa
 from tcw.compiler.codegen.cpp.nests import questions
+from tcw.compiler.codegen.cpp.nests.code import RESERVED
 from tcw.compiler.codegen.cpp.nests.online import online
 from tcw.compiler.codegen.cpp.nests.passes import with_invariants
-from tcw.compiler.codegen.cpp.nests.reserved import RESERVED
 from tcw.compiler.codegen.cpp.nests.riders import (
     EACH_BYTES,
     LARGE_BLOCKS,

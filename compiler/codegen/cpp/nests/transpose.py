@@ -34,8 +34,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tcw.compiler.codegen.cpp.nests.addresses import step_text
 from tcw.compiler.codegen.cpp.nests.code import Code, Scope
+from tcw.compiler.codegen.cpp.nests.indices import step_text
 from tcw.compiler.codegen.cpp.nests.passes import Pass
 from tcw.compiler.codegen.cpp.nests.scratch import Array, RowArrays, Scratch, padded
 from tcw.compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads, turned_writes

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcw.compiler.codegen.cpp.nests.addresses import chain_lines, product_text, step_text
 from tcw.compiler.codegen.cpp.nests.code import Code, Scope
-from tcw.compiler.codegen.cpp.nests.indices import checked_index, read_by_places
+from tcw.compiler.codegen.cpp.nests.indices import (
+    chain_lines,
+    checked_index,
+    product_text,
+    read_by_places,
+    step_text,
+)
 from tcw.compiler.codegen.cpp.nests.quick import quick_functions
 from tcw.compiler.codegen.cpp.nests.registers import narrows
 from tcw.compiler.codegen.cpp.nests.windows import read_window

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tcw.compiler.codegen.cpp.vocabulary import conversions, masked, sixteen
+from tcw.compiler.codegen.cpp.vocabulary import conversions, hardware
 from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS, UNSIGNED
 from tcw.compiler.loops.dtypes import BYTES, REDUCED
 
@@ -32,7 +32,7 @@ def raw_of(lanes: Lanes, dtype: str) -> Raw:
 def widened(lanes: Lanes, dtype: str, raw: str) -> str:
     """Raw elements widened to a register of their dtype."""
     if dtype in REDUCED:
-        return sixteen.expand(lanes, dtype, raw)
+        return conversions.expand(lanes, dtype, raw)
     if dtype == "bool":
         if lanes.count == 1:
             return f"{raw} != 0"
@@ -43,7 +43,7 @@ def widened(lanes: Lanes, dtype: str, raw: str) -> str:
 def narrowed(lanes: Lanes, dtype: str, value: str) -> str:
     """A register narrowed to raw elements of its dtype."""
     if dtype in REDUCED:
-        return sixteen.round_bits(lanes, dtype, value)
+        return conversions.round_bits(lanes, dtype, value)
     if dtype == "bool" and lanes.count > 1:
         return f"{conversions.cast(lanes, value, 'int32', 'uint8')} & 1"
     return value
@@ -103,7 +103,7 @@ def load_partial(lanes: Lanes, dtype: str, pointer: str, count: str) -> str:
 
     def text() -> str:
         raw = raw_of(lanes, dtype)
-        body = masked.load(lanes, raw.vector, raw.size)
+        body = hardware.load(lanes, raw.vector, raw.size)
         body = body or (f"{raw.vector} raw = {{}}; __builtin_memcpy(&raw, p, count * {raw.size});")
         return (
             f"INLINE {register} {name}(const {element}* p, long count) "
@@ -122,7 +122,7 @@ def store_partial(lanes: Lanes, dtype: str, pointer: str, value: str, count: str
 
     def text() -> str:
         raw = raw_of(lanes, dtype)
-        write = masked.store(lanes, raw.size)
+        write = hardware.store(lanes, raw.size)
         write = write or f"__builtin_memcpy(p, &raw, count * {raw.size});"
         return (
             f"INLINE void store({element}* p, {register} value, long count) "

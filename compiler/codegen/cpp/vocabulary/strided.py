@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tcw.compiler.codegen.cpp.vocabulary import masked, memory
+from tcw.compiler.codegen.cpp.vocabulary import hardware, memory
 from tcw.compiler.codegen.cpp.vocabulary.memory import Raw
 from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS
 from tcw.compiler.loops.sizes import Size
@@ -129,10 +129,10 @@ def _load_near(lanes: Lanes, dtype: str, step: int, *, partial: bool) -> str | N
     raw = memory.raw_of(lanes, dtype)
     parts = ""
     if partial and step > 0:
-        parts = masked.load(lanes, raw.vector, raw.size) or ""
+        parts = hardware.load(lanes, raw.vector, raw.size) or ""
     elif partial:
         other = f"{raw.vector}{{}}"
-        parts = masked.load_where(lanes, raw.vector, raw.size, "p", "bits", other) or ""
+        parts = hardware.load_where(lanes, raw.vector, raw.size, "p", "bits", other) or ""
     if partial and not parts:
         return None
     name = f"load{lanes.suffix}_{'every' if step > 0 else 'back'}_{abs(step)}"
@@ -241,7 +241,7 @@ def store_interleaved(
                 lines.append(f"*({kind}*)(start + {vector * width}) = {mixed};")
                 continue
             left = f"all < {vector * width} ? 0 : all - {vector * width}"
-            write = masked.store(lanes, raw.size)
+            write = hardware.store(lanes, raw.size)
             write = write or f"__builtin_memcpy(p, &raw, count * {raw.size});"
             lines.append(
                 f"{{ {raw.vector} raw = {mixed}; {element}* p = start + {vector * width}; "
@@ -263,7 +263,7 @@ def gather(lanes: Lanes, dtype: str, pointer: str, index: str, count: str | None
         return load_strided(lanes, dtype, f"{pointer} + ({index})", "0", count)
     name = f"gather{lanes.suffix}"
     raw = memory.raw_of(lanes, dtype)
-    moved = masked.gather(lanes, raw.vector, raw.size, count)
+    moved = hardware.gather(lanes, raw.vector, raw.size, count)
     parameter, place = f"{lanes.type('int64')} index", ""
     if moved is None:
         parameter, place = _places(lanes)
@@ -274,7 +274,7 @@ def gather(lanes: Lanes, dtype: str, pointer: str, index: str, count: str | None
 def has_gather(lanes: Lanes, dtype: str) -> bool:
     """Whether the machine has a fast instruction for gathers of this dtype by int64."""
     raw = memory.raw_of(lanes, dtype)
-    return masked.gather(lanes, raw.vector, raw.size, None) is not None
+    return hardware.gather(lanes, raw.vector, raw.size, None) is not None
 
 
 def gather_places(

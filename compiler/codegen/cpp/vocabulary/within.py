@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcw.compiler.codegen.cpp.vocabulary import masked, memory
+from tcw.compiler.codegen.cpp.vocabulary import hardware, memory
 from tcw.compiler.codegen.cpp.vocabulary.memory import Raw
 from tcw.compiler.codegen.cpp.vocabulary.strided import near_starts, shuffled
 from tcw.compiler.codegen.cpp.vocabulary.types import SIGNED, bits_of, literal
@@ -132,7 +132,7 @@ def _parts(lanes: Lanes, raw: Raw, places: Places, others: list[str]) -> list[st
     within = sum(1 << place for place in range(places[-1] + 1))
     for v, start in enumerate(starts):
         bits = f"(word & {within}ul) >> {start}"
-        load = masked.load_where(lanes, raw.vector, raw.size, f"q + {start}", bits, others[v])
+        load = hardware.load_where(lanes, raw.vector, raw.size, f"q + {start}", bits, others[v])
         if load is None:
             return None
         lines.append(f"const {raw.vector} v{v} = {load};")
