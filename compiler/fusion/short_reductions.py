@@ -1,7 +1,7 @@
 """Short reductions, of a few elements each, are maps that read all of them.
 
 Such a map shares a nest with what reads it, and with others like it. A reduction of columns is
-complete only after its loop, and keeps a row of accumulators that each of its few rows loads and
+finished only after its loop, and keeps a row of accumulators that each of its few rows loads and
 stores.
 """
 

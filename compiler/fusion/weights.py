@@ -38,8 +38,8 @@ class Machine:
 CPU = Machine(
     near=32 << 10,
     far=128 << 10,
-    apart="a C++ function of its own; what one makes for the other goes through memory, and both "
-    "may be called from one segment",
+    apart="a C++ function of its own; intermediate results go through memory, and one segment may "
+    "call both",
     columns=False,
     divides=False,
     runs=True,
@@ -49,8 +49,8 @@ accumulators, take 1.1 ms in one nest and 1.6 in two (EPYC); of 16 rows of 65,53
 GPU = Machine(
     near=64 << 10,
     far=64 << 10,
-    apart="kernels of its own; what one makes for the other goes through the GPU's memory, and "
-    "both may be launched from one segment",
+    apart="kernels of its own; intermediate results go through the GPU's memory, and one segment "
+    "may launch both",
     columns=True,
     divides=True,
     runs=False,

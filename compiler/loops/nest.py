@@ -12,7 +12,7 @@ fusion, the input of code generation, and what viewers show.
 The axes are the digits in which all accesses of the group can be expressed, most significant
 first; the code generator chooses the loop order. A `Local` refers to a statement's value. A
 reduction over all reduced axes is a main reduction: it completes in each row, and later statements
-may use it. A reduction over other axes is a rider: it completes only after the whole nest.
+may use it. A reduction over other axes is a rider: it finishes only after the whole nest.
 """
 
 from __future__ import annotations

@@ -10,8 +10,8 @@ Of one operation, they become calls of that operation:
 - `run_and_save_rng_state` and `run_with_rng_state` (torch/_prims/rng_prims.py): a random operation
   in a checkpointed region, and its replay in the backward.
 
-Any other, such as `cond`, `while_loop` and `scan`, becomes a call of torch's own, which runs its
-subgraphs operation by operation. Such a call reads its operands and returns new tensors
+Any other, such as `cond`, `while_loop` and `scan`, becomes a call of torch's implementation, which
+runs its subgraphs operation by operation. Such a call reads its operands and returns new tensors
 (compiler/runtime/operations.py). The whole graph runs on ATen if a subgraph writes a tensor, or if
 the graph needs a number that only the call knows.
 """
@@ -69,9 +69,9 @@ def of_subgraphs(
     keywords: dict[str, Any],
     number: Callable[[Any], Any],
 ) -> Any:
-    """The results of an operation that runs the graphs `parts`, made by one call of torch's own;
-    None for those that nothing reads. `number`: what a number is that torch knows without the
-    call, such as a size."""
+    """The results of an operation that runs the graphs `parts`, made by one call of
+    torch's implementation; None for those that nothing reads. `number`: what a number is that torch
+    knows without the call, such as a size."""
     target: Any = node.target
     name = target.name()
     if getattr(torch.ops.higher_order, name, None) is not target or "mutation" in name:

@@ -25,7 +25,7 @@ from tcw.compiler.lowering.registry import Lowered, NoLowering, Worth, estimates
 from tcw.compiler.lowering.tensors import Meta, Tensor
 
 ATEN, CALL = 2500.0, 3600.0
-"""Nanoseconds of a call of ATen's, and of one of ours."""
+"""Nanoseconds per call, of ATen and of our library."""
 
 DROPOUT = 7000.0
 """Nanoseconds of ATen's three calls that make a dropout."""

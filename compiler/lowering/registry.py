@@ -77,7 +77,7 @@ def lowers(*names: str) -> Callable[[Lowering], Lowering]:
 
 def estimates(*names: str) -> Callable[[Estimate], Estimate]:
     """Register an estimate for operations, named as for `lowers` and called with the same
-    arguments. It returns None if nothing speaks for an ATen call."""
+    arguments. It returns None if an ATen call has no advantage."""
 
     def register(estimate: Estimate) -> Estimate:
         ESTIMATES.update(dict.fromkeys(names, estimate))

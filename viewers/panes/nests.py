@@ -30,7 +30,7 @@ class _Nest:
     statements: list[tuple[SchedulerNode, str, bool]] = field(default_factory=list)
     """(node, statement, whether it is the node's last)."""
     reduced: set[str] = field(default_factory=set)
-    """Buffers that are complete only after the nest."""
+    """Buffers that are finished only after the nest."""
     written: set[str] = field(default_factory=set)
 
 

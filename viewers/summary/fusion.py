@@ -24,7 +24,7 @@ RULES = {
     "empty": "without elements",
     "extern": "a library call",
     "extern-epilogue": "a library call's epilogue",
-    "finish": "one complete only after the loop",
+    "finish": "one result is finished only after the loop",
     "gather": "read through an index",
     "indexing-mismatch": "indexed differently",
     "little-shared-data": "too little shared data",

@@ -13,7 +13,7 @@ RULES = {
     "access": "a value that stays in registers is read where it is made",
     "recomputed": "a value must not be recomputed for each row",
     "rider": "only a plain column sum or full sum rides along in a loop over other rows",
-    "finish": "a riding reduction is complete only after the whole nest",
+    "finish": "a riding reduction is finished only after the whole nest",
     "strided rows": "rows whose digits are not the innermost must be wide and fit in the cache",
     "tiles": "accesses that one loop transposes are contiguous along two axes at most",
     "gather": "a value read through an index must be in memory",

@@ -86,7 +86,8 @@ def _rows_join(
     for edge in edges:
         if isinstance(edge.producer, Reduce) and edge.producer_group in (one.id, two.id):
             text = mask_text(mask_of(edge.producer.domain, edge.producer.reduced))
-            return Refusal("finish", f"{edge.producer.name} ({text}) is complete after the loop")
+            reason = f"{edge.producer.name} ({text}) is finished only after the loop"
+            return Refusal("finish", reason)
     if one.mask or two.mask:
         mask = one.mask or two.mask or ()
         return Refusal("domain", f"{one.size} and {two.size} elements, rows of {mask_text(mask)}")
@@ -160,7 +161,7 @@ def readable(edge: Edge, space: Space) -> Refusal | None:
         mask = mask_of(producer.domain, producer.reduced)
         if mask != space.mask:
             return Refusal(
-                "finish", f"{producer.name} ({mask_text(mask)}) is complete only after the loop"
+                "finish", f"{producer.name} ({mask_text(mask)}) is finished only after the loop"
             )
         per_row = True
     else:

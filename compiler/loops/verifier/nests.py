@@ -49,7 +49,7 @@ def check_nest(nest: Nest, spaces: Mapping[str, ValueSpace], numbers: Numbers) -
 
 
 def is_rider(nest: Nest, statement: Statement) -> bool:
-    """Whether this is a reduction that completes only after the whole nest."""
+    """Whether this is a reduction that finishes only after the whole nest."""
     return isinstance(statement, Reduction) and not nest.is_main(statement)
 
 
@@ -131,7 +131,7 @@ def _check_local(
     require(
         isinstance(statement, Write) and all(is_rider(nest, known[o.name]) for o in others),
         where,
-        f"{local.name} is complete only after the nest: it can be written, not used",
+        f"{local.name} is finished only after the nest: it can be written, not used",
     )
 
 

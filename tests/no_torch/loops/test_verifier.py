@@ -148,11 +148,11 @@ NESTS: list[tuple[str, Callable[[Nest], Nest]]] = [
     ("indices 0 to 16", add(write(Const(0.0, "float32"), Address((6, 1))))),
     ("hit the same element", add(write(Const(0.0, "float32"), Address((0, 1))))),
     (
-        "complete only after the nest",
+        "finished only after the nest",
         add(write(op("add", Local("column", "float32"), Local("div", "float32")))),
     ),
     (
-        "complete only after the nest",
+        "finished only after the nest",
         add(Reduction("r", "float32", "max", Local("column", "float32"), (0,), (1,))),
     ),
     ("is not in memory here", add(write(Read("unknown", Address((5, 1)), "float32")))),

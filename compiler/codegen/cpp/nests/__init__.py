@@ -1,6 +1,6 @@
 """Loop nests as C++: `emit(nest, dtypes, vocabulary) -> Function`.
 
-A nest is simplified (`simplify`), split into phases at reductions that complete only after the
+A nest is simplified (`simplify`), split into phases at reductions that finish only after the
 whole nest (`phases`), and scheduled: which axis is on the lanes, what threads share (`schedule`). A
 row is traversed in passes (`passes`). `rows` writes their loops, `accumulators` the reductions,
 `riders` those that only the whole nest completes, `scans` the carried values, and `values` the

@@ -1,6 +1,6 @@
 """Phases: a nest as one or more nests that run one after another.
 
-A rider (a reduction that completes only after the whole nest) accumulates in the workspace. A
+A rider (a reduction that finishes only after the whole nest) accumulates in the workspace. A
 second, small nest computes what follows from the results alone. A third one computes what needs
 both the results and the whole domain.
 """

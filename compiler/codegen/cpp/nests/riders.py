@@ -1,4 +1,4 @@
-"""Riders: reductions that complete only after the nest.
+"""Riders: reductions that finish only after the nest.
 
 In each block of units, a rider accumulates in an array. Block after block, the array is added to
 one of a few totals in the workspace, which a later phase sums up. If the totals are small, each
@@ -53,7 +53,7 @@ denormal numbers, too. On a Xeon, 2^16 random float64 take 25 µs with two and 3
 
 @dataclass(frozen=True, slots=True)
 class Rider:
-    """A reduction that completes only after the nest, with its array in the workspace."""
+    """A reduction that finishes only after the nest, with its array in the workspace."""
 
     statement: Reduction
     array: Array

@@ -78,8 +78,8 @@ def window(facts: Facts, read: ReadIndexed, lane: int) -> Window | None:
 
 
 def read_window(values: Values, read: ReadIndexed, scope: Scope) -> str | None:
-    """The text of a read that has another number where an index is out of range, or whose lanes
-    read elements near each other. None for any other read."""
+    """The text of a read with a fill value for indices out of range, or whose lanes read elements
+    near each other. None for any other read."""
     facts, lane = values.facts, values.lane
     found = None
     varies = False

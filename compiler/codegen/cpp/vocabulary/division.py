@@ -95,7 +95,7 @@ def _on_vectors(lanes: Lanes, op: str, held: str) -> None:
 
 
 def if_too_large(lanes: Lanes, far: str) -> str:
-    """Statements that return `far` if an element of the int64 vectors a and b is no exact float."""
+    """Statements that return `far` if an element of the int64 vectors a or b has no exact float."""
     unsigned, limit = lanes.unsigned(8), 1 << 52
     near = " & ".join(f"(({unsigned})({x} + {limit}L) < {2 * limit}ul)" for x in "ab")
     return arithmetic.if_any(lanes, f"~({near})", "int64", far)

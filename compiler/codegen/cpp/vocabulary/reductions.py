@@ -151,7 +151,7 @@ def arg_update(
     name = f"{op}_update" + ("_bool" if held == "bool" else "")
     comparison = _better(lanes, op, held, "value", "best")
     if lanes.count > 1 and BYTES[held] == BYTES[index_dtype] == 8:
-        mask = lanes.type("int64")  # what comparing gives; narrowed and widened, it takes longer
+        mask = lanes.type("int64")  # the comparison's mask; narrowing and widening it is slower
         selected = "better ? value : best", "better ? index : best_index"
     else:
         mask, comparison = lanes.type("bool"), conversions.to_mask(lanes, comparison, held)
