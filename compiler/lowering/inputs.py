@@ -3,6 +3,7 @@ need to know of a fake tensor."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -33,27 +34,17 @@ def note_offset(builder: Builder, name: str, value: Any) -> None:
         builder.offsets[name] = offset
 
 
+@dataclass(frozen=True, slots=True)
 class GraphInputs:
     """Adds each input to the graph, and notes the value and the meta of its node."""
 
-    def __init__(
-        self,
-        builder: Builder,
-        memory: Ownership,
-        fake: FakeTensors,
-        sizes: Sizes,
-        values: dict[fx.Node, Any],
-        metas: dict[fx.Node, Meta],
-        foreign: set[fx.Node],
-    ) -> None:
-        self._builder = builder
-        self._graph = builder.graph
-        self._memory = memory
-        self._fake = fake
-        self._sizes = sizes
-        self._values = values
-        self._metas = metas
-        self._foreign = foreign
+    _builder: Builder
+    _memory: Ownership
+    _fake: FakeTensors
+    _sizes: Sizes
+    _values: dict[fx.Node, Any]
+    _metas: dict[fx.Node, Meta]
+    _foreign: set[fx.Node]
 
     def of(self, nodes: list[fx.Node]) -> None:
         """Bind the placeholders. Raises `Unsupported`."""
@@ -64,18 +55,18 @@ class GraphInputs:
             name = self._builder.fresh(node.name)
             if isinstance(value, torch.Tensor):
                 tensors.append((node, value))
-                self._graph.parameters.append(name)
+                self._builder.graph.parameters.append(name)
             elif isinstance(value, torch.SymInt):
-                self._graph.parameters.append(self._sizes.bind(value, name))
+                self._builder.graph.parameters.append(self._sizes.bind(value, name))
             elif isinstance(value, torch.SymBool):
-                self._graph.parameters.append(name)
+                self._builder.graph.parameters.append(name)
                 self._values[node] = symbol(name)
             elif node.users and not isinstance(value, (int, type(None))):
                 reason = Unsupported(f"the argument {node.name} is a {type(value).__name__}")
                 reason.node = next(iter(node.users))
                 raise reason
             else:
-                self._graph.parameters.append(name)
+                self._builder.graph.parameters.append(name)
                 self._values[node] = value
         for node, value in tensors:
             if not value._has_symbolic_sizes_strides:
@@ -102,7 +93,9 @@ class GraphInputs:
             self._fake.device = value.device
         if not self._fake.is_plain(value, meta):
             self._foreign.add(node)
-        self._graph.nodes.append(Input(name, meta.dtype, meta.shape, meta.strides, constant))
+        self._builder.graph.nodes.append(
+            Input(name, meta.dtype, meta.shape, meta.strides, constant)
+        )
         self._values[node] = tensor_in_memory(name, meta)
         self._memory.own(name, node)
         note_offset(self._builder, name, value)
@@ -121,7 +114,7 @@ class GraphInputs:
                 self._inlined(node, value, value.item())
             return
         name = self._builder.fresh(node.name)
-        self._graph.constants[name] = str(node.target)
+        self._builder.graph.constants[name] = str(node.target)
         self._input(node, value, name, constant=True)
 
     def _is_number(self, node: fx.Node, value: Any) -> bool:

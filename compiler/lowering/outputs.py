@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from torch import fx
@@ -29,22 +30,15 @@ def operands(values: Mapping[fx.Node, Any]) -> Iterator[tuple[str, Operand]]:
                 yield node.name, found
 
 
+@dataclass(frozen=True, slots=True)
 class GraphOutputs:
     """Gives each output its own memory, unless it is a view of an input or of another output."""
 
-    def __init__(
-        self,
-        builder: Builder,
-        memory: Ownership,
-        metas: Mapping[fx.Node, Meta],
-        sizes: Sizes,
-        value_of: Callable[[fx.Node], Any],
-    ) -> None:
-        self._builder = builder
-        self._memory = memory
-        self._metas = metas
-        self._sizes = sizes
-        self._value_of = value_of
+    _builder: Builder
+    _memory: Ownership
+    _metas: Mapping[fx.Node, Meta]
+    _sizes: Sizes
+    _value_of: Callable[[fx.Node], Any]
 
     def of(self, node: fx.Node) -> Iterator[OutputValue]:
         """The outputs of an output node, in order. Raises `Unsupported`."""
