@@ -10,10 +10,10 @@ import torch
 from torch import fx
 
 from tcw.compiler.codegen.choices import Ask
-from tcw.compiler.codegen.cpp.unit import unit as cpp_unit
+from tcw.compiler.codegen.cpp.cpp_unit import unit as cpp_unit
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 from tcw.compiler.codegen.triton.limits import Limits
-from tcw.compiler.codegen.triton.unit import unit as triton_unit
+from tcw.compiler.codegen.triton.triton_unit import unit as triton_unit
 from tcw.compiler.codegen.triton.vocabulary import Unwritable
 from tcw.compiler.codegen.unit import Unit
 from tcw.compiler.control.decisions import Gate

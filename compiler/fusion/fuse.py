@@ -7,23 +7,23 @@ from dataclasses import dataclass, field, replace
 
 from tcw.compiler.control.decisions import Gate
 from tcw.compiler.fusion.borders import with_borders
+from tcw.compiler.fusion.build_nest import nest
 from tcw.compiler.fusion.canonical import canonical, narrowed
 from tcw.compiler.fusion.columns import with_columns
 from tcw.compiler.fusion.decide import Decisions
 from tcw.compiler.fusion.dependencies import Dependencies, dependencies, read_values, storage
 from tcw.compiler.fusion.duplicates import without_duplicates
+from tcw.compiler.fusion.execution_order import Task, schedule
 from tcw.compiler.fusion.groups import Group, final_space
 from tcw.compiler.fusion.inline import inlined
 from tcw.compiler.fusion.leaves import forget, in_memory, operands, reads
 from tcw.compiler.fusion.merge import grouping
-from tcw.compiler.fusion.nests import nest
-from tcw.compiler.fusion.order import Task, schedule
 from tcw.compiler.fusion.pairs import Listener, Pair
 from tcw.compiler.fusion.reorder import reordered
 from tcw.compiler.fusion.rows import elements
 from tcw.compiler.fusion.short_reductions import without_short_reductions
 from tcw.compiler.fusion.short_runs import without_short_runs
-from tcw.compiler.fusion.split import split_at_pieces
+from tcw.compiler.fusion.split_at_pieces import split_at_pieces
 from tcw.compiler.fusion.weights import CPU, Machine, Weights
 from tcw.compiler.loops.expressions import Gather
 from tcw.compiler.loops.graph import (

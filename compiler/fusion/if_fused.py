@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import takewhile
 
+from tcw.compiler.fusion.build_nest import nest
 from tcw.compiler.fusion.dependencies import Computation
 from tcw.compiler.fusion.groups import Group, Space, final_space
 from tcw.compiler.fusion.merge import Grouping, Merge
-from tcw.compiler.fusion.nests import nest
 from tcw.compiler.fusion.rules import Refusal
 from tcw.compiler.fusion.rules.domain import common_space, readable
 from tcw.compiler.loops.graph import Call, Compute, Store

@@ -16,7 +16,7 @@ from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.expressions import Expression, Gather, Load, through, walk
 from tcw.compiler.loops.graph import Compute, Graph, Map, Node, Reduce
 from tcw.compiler.loops.layouts import View, compose_views, normalize
-from tcw.compiler.loops.printer.graphs import node_text
+from tcw.compiler.loops.printer.print_graphs import node_text
 from tcw.compiler.trace.plurals import plural
 
 KIND = "inline"

@@ -12,14 +12,14 @@ from tcw.compiler.fusion.reachability import Reachability
 from tcw.compiler.fusion.rows import common, elements, mask_of
 from tcw.compiler.fusion.rules import Refusal
 from tcw.compiler.fusion.rules.domain import common_space, readable
-from tcw.compiler.fusion.rules.order import (
+from tcw.compiler.fusion.rules.order_in_loop import (
     few_pointers,
     no_barrier,
     no_cycle,
     scans_fill_rows,
     scatters_run_alone,
 )
-from tcw.compiler.fusion.rules.rows import (
+from tcw.compiler.fusion.rules.rows_and_riders import (
     riders_are_plain,
     riders_save_kernels,
     rows_are_plain,

@@ -25,13 +25,13 @@ from tcw.compiler.lowering import higher_order
 from tcw.compiler.lowering.builder import Builder
 from tcw.compiler.lowering.calls import Operation, call, only_returned, operation, read_in_place
 from tcw.compiler.lowering.copied_buffers import written_where_copied
-from tcw.compiler.lowering.inputs import FakeTensors, GraphInputs, note_offset
+from tcw.compiler.lowering.graph_inputs import FakeTensors, GraphInputs, note_offset
+from tcw.compiler.lowering.graph_outputs import GraphOutputs, operands
 from tcw.compiler.lowering.kept import Kept, leaves
-from tcw.compiler.lowering.outputs import GraphOutputs, operands
 from tcw.compiler.lowering.ownership import Ownership, replacing
 from tcw.compiler.lowering.reals import Real, Reals, StoredNumber
 from tcw.compiler.lowering.registry import Lowered, NoLowering, Unsupported, Worth, load_families
-from tcw.compiler.lowering.sizes import Sizes
+from tcw.compiler.lowering.symbolic_sizes import Sizes
 from tcw.compiler.lowering.tensors import Meta, Tensor
 
 BY_OVERRIDE = "kept as an ATen call by an override"

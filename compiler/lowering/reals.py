@@ -19,7 +19,7 @@ from tcw.compiler.loops.expressions import Const, Expression, Load, Op, SizeOf, 
 from tcw.compiler.loops.sizes import Size
 from tcw.compiler.lowering.builder import Builder
 from tcw.compiler.lowering.registry import Unsupported
-from tcw.compiler.lowering.sizes import Sizes
+from tcw.compiler.lowering.symbolic_sizes import Sizes
 from tcw.compiler.lowering.tensors import Meta, Tensor
 
 _BINARY = {

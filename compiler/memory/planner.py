@@ -11,10 +11,10 @@ from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.loops.sizes import Size
 from tcw.compiler.memory.accesses import Values
 from tcw.compiler.memory.arena import Arena, Temporary, aligned, pack
-from tcw.compiler.memory.order import NestOrCall, gathered, releasing
 from tcw.compiler.memory.plan import InArena, New, Placement, Plan, Segment, Step
 from tcw.compiler.memory.reuse import OWN, REUSE, Reuse, decide
 from tcw.compiler.memory.segments import Timeline, home, segment, stays_inside
+from tcw.compiler.memory.step_order import NestOrCall, gathered, releasing
 from tcw.compiler.trace.byte_counts import bytes_text
 
 ORDER = "order"

@@ -10,8 +10,8 @@ from tcw.compiler.loops.graph import Call
 from tcw.compiler.loops.nest import Memory, Nest, symbols_in
 from tcw.compiler.loops.sizes import Size, symbols_of
 from tcw.compiler.memory.accesses import Values
-from tcw.compiler.memory.order import NestOrCall
 from tcw.compiler.memory.plan import InArena, New, Placement, Segment, TakesOver
+from tcw.compiler.memory.step_order import NestOrCall
 
 
 def segment(

@@ -8,9 +8,9 @@ from dataclasses import replace
 import msgspec
 
 from tcw.compiler.codegen.cpp.isa import Isa, detect
-from tcw.compiler.codegen.launcher.launcher import device_text, interface_text
 from tcw.compiler.codegen.launcher.planned import Forms, segment_functions
 from tcw.compiler.codegen.launcher.segment import KernelSite, methods_text, segment_text
+from tcw.compiler.codegen.launcher.sources import device_text, interface_text
 from tcw.compiler.codegen.unit import Unit
 from tcw.compiler.loops.nest import Program
 from tcw.compiler.memory.plan import Plan

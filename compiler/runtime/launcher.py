@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from tcw.compiler.codegen.launcher.launcher import launcher_text
+from tcw.compiler.codegen.launcher.sources import launcher_text
 from tcw.compiler.control.hooks import Missing
 from tcw.compiler.runtime.addresses import Addresses, addresses
 from tcw.compiler.runtime.libraries import Library, LibrarySource, library

@@ -126,7 +126,7 @@ FAULTS = (
     ),
     Fault(
         "a store fuses with a reader though it may write an element twice",
-        "compiler/fusion/rules/order.py",
+        "compiler/fusion/rules/order_in_loop.py",
         "return None if injective(store.view) else refusal",
         "return None",
         ("tests/no_torch/fusion/test_rules.py",),

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from tcw.compiler.codegen.triton.kernel import TritonKernel
 from tcw.compiler.codegen.triton.limits import Limits
-from tcw.compiler.codegen.triton.nests import Kernels
+from tcw.compiler.codegen.triton.nest_kernels import Kernels
 
 KIND = "launch"
 AHEAD, AFTER = "ahead", "after"

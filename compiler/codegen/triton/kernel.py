@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from tcw.compiler.codegen.nests.facts import Facts
 from tcw.compiler.codegen.nests.names import Names, anonymous, base_name, printable, title_of
-from tcw.compiler.codegen.nests.online import with_online_sums
-from tcw.compiler.codegen.triton import indices
-from tcw.compiler.codegen.triton.code import Scope
-from tcw.compiler.codegen.triton.indices import FAR, Dimension
+from tcw.compiler.codegen.nests.online_sums import with_online_sums
+from tcw.compiler.codegen.triton import tile_indices
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.parts import Part
-from tcw.compiler.codegen.triton.passes import Passes
+from tcw.compiler.codegen.triton.row_steps import Passes
+from tcw.compiler.codegen.triton.scopes import Scope
+from tcw.compiler.codegen.triton.tile_indices import FAR, Dimension
+from tcw.compiler.codegen.triton.tile_values import Values
 from tcw.compiler.codegen.triton.tiles import Tile
-from tcw.compiler.codegen.triton.values import Values
 from tcw.compiler.codegen.triton.vocabulary import FUNCTIONS, POINTERS, TYPES, identity, reducer
 from tcw.compiler.loops.dtypes import compute_dtype
 from tcw.compiler.loops.expressions import Local
@@ -244,7 +244,7 @@ class Writer:
             self.r.define("", "[None, :]", self.root)
             self.mask(self.r)
         else:
-            columns = f"tl.cdiv({indices.text(self.r.size)}, {self.r.block})"
+            columns = f"tl.cdiv({tile_indices.text(self.r.size)}, {self.r.block})"
             self.root.add(f"program = {self.program()}")
             self.positions(f"(program // {columns})")
             self.r.define(f"program % {columns} * {self.r.block}", "[None, :]", self.root)
@@ -355,7 +355,7 @@ class Writer:
     def chunk(self, dimension: Dimension, count: int) -> None:
         """Define how much of a dimension each of `count` programs takes: whole blocks."""
         size, block = dimension.size, dimension.block
-        length = f"tl.cdiv({indices.text(size)}, {count * block}) * {block}"
+        length = f"tl.cdiv({tile_indices.text(size)}, {count * block}) * {block}"
         if isinstance(size, int):
             length = str(-(-size // (count * block)) * block)
         self.root.add(f"chunk = {length}")
@@ -385,12 +385,12 @@ class Writer:
                 riders.append((statement, self.accumulate(statement, name, self.x.mask, loop)))
             else:
                 self.statement(statement, loop)
-        end = f"tl.minimum(program * chunk + chunk, {indices.text(self.x.size)})"
+        end = f"tl.minimum(program * chunk + chunk, {tile_indices.text(self.x.size)})"
         self.root.enclose(self.steps("program * chunk", end, block), loop)
         for rider, name in riders:
             dtype = compute_dtype(rider.expression.dtype)
             partial = self.part.partials[rider.name]
             text = f"{self.combined(rider.op, name, dtype, 0)}[None, :]"
-            at = indices.offset(self.nest, partial.address, (self.r,))
-            where = f"program * {indices.text(partial.width)} + {at}"
+            at = tile_indices.offset(self.nest, partial.address, (self.r,))
+            where = f"program * {tile_indices.text(partial.width)} + {at}"
             self.values.put(partial.buffer, where, text, self.r.mask, self.root)

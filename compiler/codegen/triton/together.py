@@ -15,7 +15,7 @@ from tcw.compiler.codegen.nests.names import Names, anonymous
 from tcw.compiler.codegen.triton.alike import shared
 from tcw.compiler.codegen.triton.kernel import RESERVED, TritonKernel
 from tcw.compiler.codegen.triton.limits import Limits
-from tcw.compiler.codegen.triton.nests import Kernels
+from tcw.compiler.codegen.triton.nest_kernels import Kernels
 from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.memory.plan import InArena, Plan, Segment
 from tcw.compiler.memory.segments import home

@@ -4,6 +4,6 @@ It defines the semantics of the loop IR: lowering, fusion and code generation ar
 It is the only part of `loops/` that imports torch; nothing else here imports it.
 """
 
-from tcw.compiler.loops.interpreter.programs import run_graph, run_program
+from tcw.compiler.loops.interpreter.run_programs import run_graph, run_program
 
 __all__ = ["run_graph", "run_program"]

@@ -4,7 +4,13 @@ The text is deterministic. Names come from the user's program, so non-printable 
 are escaped.
 """
 
-from tcw.compiler.loops.printer.graphs import graph_text
-from tcw.compiler.loops.printer.nests import INDENT, NestLine, nest_lines, nest_text, program_text
+from tcw.compiler.loops.printer.print_graphs import graph_text
+from tcw.compiler.loops.printer.print_nests import (
+    INDENT,
+    NestLine,
+    nest_lines,
+    nest_text,
+    program_text,
+)
 
 __all__ = ["INDENT", "NestLine", "graph_text", "nest_lines", "nest_text", "program_text"]

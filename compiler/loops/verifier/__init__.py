@@ -4,8 +4,8 @@ Tests run it, and so does each compile under `TCW_STRICT=1`, between the stages.
 sizes are checked for the sizes that the graph is compiled for.
 """
 
-from tcw.compiler.loops.verifier.graphs import verify_graph
-from tcw.compiler.loops.verifier.nests import verify_program
+from tcw.compiler.loops.verifier.check_graphs import verify_graph
+from tcw.compiler.loops.verifier.check_nests import verify_program
 from tcw.compiler.loops.verifier.spaces import Malformed
 
 __all__ = ["Malformed", "verify_graph", "verify_program"]

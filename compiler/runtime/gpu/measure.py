@@ -19,7 +19,7 @@ import torch
 
 from tcw.compiler.codegen.nests.workspace import Workspace
 from tcw.compiler.codegen.triton.kernel import TritonKernel
-from tcw.compiler.codegen.triton.unit import device_module
+from tcw.compiler.codegen.triton.triton_unit import device_module
 from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.graph import Input, Result
 from tcw.compiler.loops.nest import Program

@@ -30,7 +30,7 @@ from torch._dynamo.backends.common import aot_autograd
 from tcw.compiler.engine.compile import load_families
 from tcw.compiler.engine.decompositions import decompositions
 from tcw.compiler.engine.partition import partition
-from tcw.compiler.fusion import nests
+from tcw.compiler.fusion import build_nest
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.loops.nest import Nest
@@ -246,7 +246,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help=f"write {FILE.name}")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore")
-    nests.LABEL_LENGTH = 100  # groups with the same beginning are different ones
+    build_nest.LABEL_LENGTH = 100  # groups with the same beginning are different ones
     load_families()
     groups = Groups()
     for name in (*TEXT, *PAIRS, *IMAGES):

@@ -30,7 +30,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch.utils import _pytree as pytree
 
 from tcw.compiler.codegen.triton.limits import Limits
-from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.codegen.triton.triton_unit import unit
 from tcw.compiler.codegen.unit import DeviceKernel
 from tcw.compiler.control.decisions import Gate
 from tcw.compiler.engine.compile import load_families

@@ -17,9 +17,9 @@ from functorch.compile import aot_function
 from torch.fx.node import map_aggregate
 
 from tcw.compiler.codegen.choices import Ask, Chooser
+from tcw.compiler.codegen.cpp.cpp_unit import assemble
 from tcw.compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
 from tcw.compiler.codegen.cpp.nests import emit
-from tcw.compiler.codegen.cpp.unit import assemble
 from tcw.compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
 from tcw.compiler.codegen.unit import Function, Unit, buffer_dtypes
 from tcw.compiler.control.decisions import Gate
@@ -29,7 +29,7 @@ from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.fusion.weights import CPU, GPU, Machine
 from tcw.compiler.gpu.retarget import DEVICE, retarget
 from tcw.compiler.loops.graph import Call
-from tcw.compiler.loops.interpreter.memory import State
+from tcw.compiler.loops.interpreter.state import State
 from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.loops.sizes import evaluate
 from tcw.compiler.lowering.driver import lower

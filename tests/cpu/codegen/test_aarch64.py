@@ -16,8 +16,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tcw.compiler.codegen.cpp.cpp_unit import unit
 from tcw.compiler.codegen.cpp.isa import COMPILE_FLAGS, PORTABLE
-from tcw.compiler.codegen.cpp.unit import unit
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.graph import Operand

@@ -11,7 +11,7 @@ import torch
 
 import tcw.compiler.engine.compile as engine
 from tcw.compiler.codegen.triton.limits import Limits
-from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.codegen.triton.triton_unit import unit
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.fusion.weights import GPU

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 import tcw.compiler.runtime.gpu.measure as measure
 from tcw.compiler.codegen.triton.kernel import TritonKernel
 from tcw.compiler.codegen.triton.limits import Limits
-from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.codegen.triton.triton_unit import unit
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.loops.nest import Program

@@ -19,8 +19,8 @@ from tcw.compiler.loops.expressions import (
     ReadIndexed,
 )
 from tcw.compiler.loops.graph import Graph
-from tcw.compiler.loops.interpreter.memory import State
-from tcw.compiler.loops.interpreter.programs import run_nest
+from tcw.compiler.loops.interpreter.run_programs import run_nest
+from tcw.compiler.loops.interpreter.state import State
 from tcw.compiler.loops.layouts import Layout
 from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, ScanAlong, Statement, Write
 from tests.cpu.codegen.nests import compiled

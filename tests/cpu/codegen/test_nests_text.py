@@ -9,9 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from tcw.compiler.codegen.cpp.cpp_unit import assemble
 from tcw.compiler.codegen.cpp.isa import AVX2, AVX512, PORTABLE, Isa
 from tcw.compiler.codegen.cpp.nests import emit
-from tcw.compiler.codegen.cpp.unit import assemble
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 from tcw.compiler.codegen.cpp.vocabulary.types import bits_of
 from tcw.compiler.codegen.unit import buffer_dtypes

@@ -10,11 +10,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tcw.compiler.codegen.cpp import unit as cpp
+from tcw.compiler.codegen.cpp import cpp_unit as cpp
 from tcw.compiler.codegen.cpp.isa import AVX2
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 from tcw.compiler.codegen.nests.same import Repeated, form_of
-from tcw.compiler.codegen.triton import unit as module
+from tcw.compiler.codegen.triton import triton_unit as module
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.unit import Unit, buffer_dtypes
 from tcw.compiler.fusion.weights import GPU

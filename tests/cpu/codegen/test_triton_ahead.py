@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tcw.compiler.codegen.triton.limits import Limits
-from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.codegen.triton.triton_unit import unit
 from tcw.compiler.codegen.unit import Unit
 from tcw.compiler.decision import Decision
 from tcw.compiler.fusion.weights import GPU

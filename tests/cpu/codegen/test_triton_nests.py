@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 
 from tcw.compiler.codegen.triton.limits import Limits
-from tcw.compiler.codegen.triton.unit import unit
+from tcw.compiler.codegen.triton.triton_unit import unit
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.runtime.gpu.binaries import binaries, code_of

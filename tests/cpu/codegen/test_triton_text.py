@@ -11,9 +11,9 @@ import torch.nn.functional as F
 
 from tcw.compiler.codegen.triton.kernel import TritonKernel
 from tcw.compiler.codegen.triton.limits import Limits
-from tcw.compiler.codegen.triton.nests import emit
+from tcw.compiler.codegen.triton.nest_kernels import emit
 from tcw.compiler.codegen.triton.together import launches
-from tcw.compiler.codegen.triton.unit import host_body, named, unit
+from tcw.compiler.codegen.triton.triton_unit import host_body, named, unit
 from tcw.compiler.codegen.unit import buffer_dtypes
 from tcw.compiler.decision import Decision
 from tcw.compiler.fusion.weights import GPU

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from tcw.compiler.codegen.cpp.cpp_unit import unit
 from tcw.compiler.codegen.cpp.isa import AVX512, Isa, runnable
-from tcw.compiler.codegen.cpp.unit import unit
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 from tcw.compiler.decision import Decision
 from tcw.compiler.processor import feature_flags

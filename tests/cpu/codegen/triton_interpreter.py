@@ -29,15 +29,15 @@ from triton.runtime.interpreter import TensorHandle
 from tcw.compiler.codegen.triton import ahead, vocabulary
 from tcw.compiler.codegen.triton.kernel import TritonKernel
 from tcw.compiler.codegen.triton.limits import Limits
-from tcw.compiler.codegen.triton.nests import emit
+from tcw.compiler.codegen.triton.nest_kernels import emit
 from tcw.compiler.codegen.triton.together import following, launches
-from tcw.compiler.codegen.triton.unit import HEAD, launched, named
+from tcw.compiler.codegen.triton.triton_unit import HEAD, launched, named
 from tcw.compiler.codegen.unit import buffer_dtypes
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.loops.graph import Call, Input
-from tcw.compiler.loops.interpreter.memory import State
-from tcw.compiler.loops.interpreter.programs import run_program
+from tcw.compiler.loops.interpreter.run_programs import run_program
+from tcw.compiler.loops.interpreter.state import State
 from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.loops.sizes import evaluate
 from tests.cpu.codegen import nest_cases

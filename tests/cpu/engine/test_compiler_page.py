@@ -15,7 +15,7 @@ import torch
 
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.fusion.rules import RULES
-from tcw.compiler.fusion.rules.order import few_pointers
+from tcw.compiler.fusion.rules.order_in_loop import few_pointers
 from tcw.compiler.lowering import calls
 from tcw.compiler.lowering.registry import LOWERINGS
 from tests.conftest import Golden

@@ -20,13 +20,13 @@ from tcw.compiler.loops.expressions import (
 )
 from tcw.compiler.loops.graph import Buffer, Call, Graph, Map, Operand, Reduce, Result, Scan, Store
 from tcw.compiler.loops.interpreter import run_graph, run_program
-from tcw.compiler.loops.interpreter.operators import apply
+from tcw.compiler.loops.interpreter.operator_meanings import apply
 from tcw.compiler.loops.layouts import Layout, flip, permute, slice_dimension
 from tcw.compiler.loops.nest import Axis, Nest, Program, Write
 from tcw.compiler.loops.operators import OPERATORS
 from tcw.compiler.loops.sizes import symbol
 from tcw.compiler.loops.verifier import verify_graph, verify_program
-from tcw.compiler.loops.verifier.expressions import WHOLE
+from tcw.compiler.loops.verifier.check_expressions import WHOLE
 from tests.no_torch.loops.samples import memory, op, softmax_graph, softmax_program, source, tensor
 
 

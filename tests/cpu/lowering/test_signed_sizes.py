@@ -10,7 +10,7 @@ from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
 
 from tcw.compiler.loops.graph import Graph
 from tcw.compiler.loops.sizes import at_least, evaluate, symbol_values
-from tcw.compiler.lowering.sizes import Sizes
+from tcw.compiler.lowering.symbolic_sizes import Sizes
 
 
 def rows() -> Any:

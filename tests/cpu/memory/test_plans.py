@@ -10,13 +10,13 @@ import pytest
 import torch
 from hypothesis import HealthCheck, Phase, assume, given, settings
 
+from tcw.compiler.codegen.cpp.cpp_unit import unit
 from tcw.compiler.codegen.cpp.isa import detect
-from tcw.compiler.codegen.cpp.unit import unit
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 from tcw.compiler.loops.graph import Call, Input
 from tcw.compiler.loops.interpreter import run_program
-from tcw.compiler.loops.interpreter.memory import State
-from tcw.compiler.loops.interpreter.programs import run_nest
+from tcw.compiler.loops.interpreter.run_programs import run_nest
+from tcw.compiler.loops.interpreter.state import State
 from tcw.compiler.loops.nest import Program
 from tcw.compiler.memory.plan import InArena, New, Plan, TakesOver
 from tcw.compiler.memory.planner import plan

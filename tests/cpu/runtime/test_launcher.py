@@ -17,8 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tcw.compiler.codegen.launcher.launcher import launcher_text
 from tcw.compiler.codegen.launcher.segment import SCALAR_TYPES
+from tcw.compiler.codegen.launcher.sources import launcher_text
 from tcw.compiler.loops.sizes import multiply, symbol
 from tcw.compiler.memory.plan import InArena, Step
 from tcw.compiler.runtime import compiled, launcher

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.parts import Part
-from tcw.compiler.codegen.triton.split import Split
+from tcw.compiler.codegen.triton.split_nest import Split
 from tcw.compiler.codegen.triton.tiles import choose
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.loops.expressions import Address, Local, Op, Read

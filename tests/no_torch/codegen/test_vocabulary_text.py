@@ -18,7 +18,7 @@ from tcw.compiler.codegen.cpp.vocabulary.lanes import is_call
 from tcw.compiler.codegen.cpp.vocabulary.types import literal
 from tcw.compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
 from tcw.compiler.loops.operators import OPERATORS
-from tcw.compiler.loops.verifier.expressions import WHOLE
+from tcw.compiler.loops.verifier.check_expressions import WHOLE
 
 F32 = "float32"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.compiler.fusion.nests import label
+from tcw.compiler.fusion.build_nest import label
 from tcw.compiler.loops.expressions import Const
 from tcw.compiler.loops.graph import Map
 

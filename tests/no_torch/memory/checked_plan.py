@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from tcw.compiler.loops.graph import Call, Input
 from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.memory.accesses import Values, access
-from tcw.compiler.memory.order import moves
 from tcw.compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
 from tcw.compiler.memory.reuse import refusal
+from tcw.compiler.memory.step_order import moves
 
 Span = tuple[str, int, int]
 """(region, first byte, end)."""

@@ -15,10 +15,10 @@ from tcw.compiler.codegen.cpp.nests.passes import Pass
 from tcw.compiler.codegen.cpp.nests.quick import quick_max
 from tcw.compiler.codegen.cpp.nests.riders import Rider
 from tcw.compiler.codegen.cpp.nests.scratch import Array, RowArrays
-from tcw.compiler.codegen.cpp.nests.values import Values
+from tcw.compiler.codegen.cpp.nests.vector_values import Values
 from tcw.compiler.codegen.cpp.vocabulary import Lanes
 from tcw.compiler.codegen.nests.names import base_name
-from tcw.compiler.codegen.nests.online import has_online_sum
+from tcw.compiler.codegen.nests.online_sums import has_online_sum
 from tcw.compiler.loops.dtypes import compute_dtype
 from tcw.compiler.loops.graph import ARG
 from tcw.compiler.loops.nest import Reduction

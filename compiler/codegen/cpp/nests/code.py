@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tcw.compiler.codegen.cpp.vocabulary import NAMES, Lanes
-from tcw.compiler.codegen.nests.values import Level
+from tcw.compiler.codegen.nests.nest_values import Level
 from tcw.compiler.loops.operators import OPERATORS
 
 INDENT = "    "

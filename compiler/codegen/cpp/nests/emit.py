@@ -14,10 +14,10 @@ from tcw.compiler.codegen.cpp.nests.parallel import ARGUMENTS, PARAMETERS, need_
 from tcw.compiler.codegen.cpp.nests.passes import Passes
 from tcw.compiler.codegen.cpp.nests.phases import SMALL, NestPhase, NestPhases, weight_of
 from tcw.compiler.codegen.cpp.nests.riders import TURN_WORDS
-from tcw.compiler.codegen.cpp.nests.rows import Loops
+from tcw.compiler.codegen.cpp.nests.row_loops import Loops
 from tcw.compiler.codegen.cpp.nests.short_positions import with_short_positions
 from tcw.compiler.codegen.cpp.nests.units import Units
-from tcw.compiler.codegen.cpp.nests.values import Base
+from tcw.compiler.codegen.cpp.nests.vector_values import Base
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 from tcw.compiler.codegen.nests.names import Names, anonymous, base_name, title_of
 from tcw.compiler.codegen.nests.rounding import without_round_trips

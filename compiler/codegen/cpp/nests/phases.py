@@ -14,7 +14,7 @@ from tcw.compiler.codegen.choices import Chooser, NestChooser, of_nest
 from tcw.compiler.codegen.cpp.isa import Isa
 from tcw.compiler.codegen.cpp.nests import questions
 from tcw.compiler.codegen.cpp.nests.code import RESERVED
-from tcw.compiler.codegen.cpp.nests.online import online
+from tcw.compiler.codegen.cpp.nests.long_rows import online
 from tcw.compiler.codegen.cpp.nests.passes import with_invariants
 from tcw.compiler.codegen.cpp.nests.riders import (
     EACH_BYTES,
@@ -30,7 +30,7 @@ from tcw.compiler.codegen.cpp.nests.riders import (
 from tcw.compiler.codegen.cpp.nests.schedule import COLUMNS, UNITS, Schedule, schedule
 from tcw.compiler.codegen.cpp.nests.scratch import Array, dense
 from tcw.compiler.codegen.cpp.nests.units import BLOCKS, Units
-from tcw.compiler.codegen.cpp.nests.values import Base
+from tcw.compiler.codegen.cpp.nests.vector_values import Base
 from tcw.compiler.codegen.nests.facts import LINE, Facts, estimate, overwrites
 from tcw.compiler.codegen.nests.names import Names
 from tcw.compiler.codegen.nests.simplify import behind_a_leading_axis, regroup, simplify

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from tcw.compiler.codegen.cpp.nests.code import Code, Scope
 from tcw.compiler.codegen.cpp.nests.schedule import STEPS, Schedule
 from tcw.compiler.codegen.cpp.nests.scratch import Array, Elements, RowArrays
-from tcw.compiler.codegen.cpp.nests.values import Values
+from tcw.compiler.codegen.cpp.nests.vector_values import Values
 from tcw.compiler.codegen.nests.facts import Facts
 from tcw.compiler.codegen.nests.names import base_name
 from tcw.compiler.loops.dtypes import BYTES, FLOATS, compute_dtype

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcw.compiler.codegen.cpp.nests.code import Scope
 from tcw.compiler.codegen.cpp.nests.passes import Pass
 from tcw.compiler.codegen.cpp.nests.scratch import Array, RowArrays
-from tcw.compiler.codegen.cpp.nests.values import Values
+from tcw.compiler.codegen.cpp.nests.vector_values import Values
 from tcw.compiler.codegen.nests.names import base_name
 from tcw.compiler.loops.dtypes import compute_dtype
 from tcw.compiler.loops.nest import ScanAlong

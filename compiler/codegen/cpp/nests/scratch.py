@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tcw.compiler.codegen.cpp.nests.code import Code, Scope
 from tcw.compiler.codegen.cpp.nests.schedule import Schedule
-from tcw.compiler.codegen.cpp.nests.values import Base
+from tcw.compiler.codegen.cpp.nests.vector_values import Base
 from tcw.compiler.codegen.cpp.vocabulary import Lanes, Vocabulary
 from tcw.compiler.codegen.nests.facts import Facts
 from tcw.compiler.codegen.nests.names import Names, base_name

@@ -34,14 +34,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tcw.compiler.codegen.cpp.nests.addresses import step_text
 from tcw.compiler.codegen.cpp.nests.code import Code, Scope
-from tcw.compiler.codegen.cpp.nests.indices import step_text
 from tcw.compiler.codegen.cpp.nests.passes import Pass
 from tcw.compiler.codegen.cpp.nests.scratch import Array, RowArrays, Scratch, padded
 from tcw.compiler.codegen.cpp.nests.tiling import short_rows, tiled_reads, turned_writes
 from tcw.compiler.codegen.cpp.nests.turned import turned_reads, turned_results, within
 from tcw.compiler.codegen.cpp.nests.units import Units
-from tcw.compiler.codegen.cpp.nests.values import Values
+from tcw.compiler.codegen.cpp.nests.vector_values import Values
 from tcw.compiler.codegen.nests.facts import estimate
 from tcw.compiler.codegen.nests.names import base_name
 from tcw.compiler.loops.dtypes import compute_dtype

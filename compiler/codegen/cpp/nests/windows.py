@@ -9,15 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from tcw.compiler.codegen.cpp.nests.addresses import selected
 from tcw.compiler.codegen.cpp.nests.code import Scope
-from tcw.compiler.codegen.cpp.nests.indices import selected
 from tcw.compiler.codegen.cpp.vocabulary import within
 from tcw.compiler.codegen.nests.facts import Facts, quotient, unclamped
 from tcw.compiler.loops.expressions import IndexTerm, Position, ReadIndexed
 from tcw.compiler.loops.sizes import c_expression
 
 if TYPE_CHECKING:
-    from tcw.compiler.codegen.cpp.nests.values import Values
+    from tcw.compiler.codegen.cpp.nests.vector_values import Values
 
 REPEATS = (1, 2, 4)
 """How many neighbouring positions may share an element; they divide the vectors' lanes."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from tcw.compiler.codegen.cpp.nests.code import Code, Scope
 from tcw.compiler.codegen.cpp.nests.interleaved import interleaved
-from tcw.compiler.codegen.cpp.nests.values import Values
+from tcw.compiler.codegen.cpp.nests.vector_values import Values
 from tcw.compiler.loops.dtypes import compute_dtype
 from tcw.compiler.loops.nest import Write
 

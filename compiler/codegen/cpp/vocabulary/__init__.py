@@ -23,14 +23,14 @@ polynomial here call SLEEF's vector functions, which need torch's libtorch_cpu
 An integer division by zero returns 0 and stores `DIVISION_BY_ZERO` in `*error`: a kernel that
 divides integers must have an `int*` of that name. No variable of a kernel may be in `NAMES`.
 
-Files: `types` names and literals · `memory`, `strided` loads, stores · `conversions` (bf16 and half
-too) · `operators` the text of each · `arithmetic`, `division` · `functions` over `exponentials`,
-`logarithms`, `circular`, `powers`, `sleef` · `reductions`, `transposes` across lanes · builtins of
-GCC in `hardware`, `resizing`.
+Files: `types` names and literals · `loads_stores`, `strided` · `conversions` (bf16 and half too) ·
+`operator_text` of each operator · `arithmetic`, `division` · `functions` over `exponentials`,
+`logarithms`, `circular`, `powers`, `sleef` · `reductions`, `transposes` across lanes ·
+GCC's builtins in `hardware`, `resizing`.
 """
 
 from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes, Vocabulary
-from tcw.compiler.codegen.cpp.vocabulary.operators import NAMES
+from tcw.compiler.codegen.cpp.vocabulary.operator_text import NAMES
 from tcw.compiler.codegen.cpp.vocabulary.types import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, SAYS
 
 __all__ = ["DIVISION_BY_ZERO", "INDEX_OUT_OF_RANGE", "NAMES", "SAYS", "Lanes", "Vocabulary"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tcw.compiler.codegen.cpp.vocabulary import conversions, hardware, operators
+from tcw.compiler.codegen.cpp.vocabulary import conversions, hardware, operator_text
 from tcw.compiler.codegen.cpp.vocabulary.types import INFINITY, SCALARS
 from tcw.compiler.loops.dtypes import BYTES, FLOATS, INTEGERS
 
 if TYPE_CHECKING:
     from tcw.compiler.codegen.cpp.vocabulary.lanes import Lanes
-    from tcw.compiler.codegen.cpp.vocabulary.operators import Syntax
+    from tcw.compiler.codegen.cpp.vocabulary.operator_text import Syntax
 
 _BINARY = {
     # NaN wins: comparing with it is false, so the first select takes b's and the second keeps a's
@@ -39,7 +39,7 @@ def bits(lanes: Lanes, held: str) -> tuple[str, str, str]:
 
 def where(lanes: Lanes, held: str) -> Syntax:
     """mask ? a : b."""
-    plain = operators.Syntax("{0} ? {1} : {2}", infix=True)
+    plain = operator_text.Syntax("{0} ? {1} : {2}", infix=True)
     if lanes.count == 1 or (BYTES[held] == 4 or held == "bool"):
         return plain
     register, mask = lanes.type(held), lanes.type("bool")
@@ -50,7 +50,7 @@ def where(lanes: Lanes, held: str) -> Syntax:
             f"{{ return {_mask_for(lanes, 'mask', BYTES[held])} ? a : b; }}"
         ),
     )
-    return operators.Syntax("where({0}, {1}, {2})")
+    return operator_text.Syntax("where({0}, {1}, {2})")
 
 
 def _mask_for(lanes: Lanes, mask: str, size: int) -> str:
@@ -104,7 +104,7 @@ def of_floats(lanes: Lanes, op: str, held: str) -> str:
         root = of_floats(lanes, "sqrt", held).format("x")
         return function(lanes, op, f"{register} x", register, f"return 1.0{end} / {root};")
     if op == "ldexp":
-        exp2 = operators.form(lanes, "exp2", held, held).text.format("b")
+        exp2 = operator_text.form(lanes, "exp2", held, held).text.format("b")
         body = f"return a * {exp2};"
         return function(lanes, op, f"{register} a, {register} b", register, body)
     return _vector_function(lanes, op, held, register, end)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from tcw.compiler.codegen.cpp.isa import Isa
 from tcw.compiler.codegen.cpp.vocabulary import (
     conversions,
-    memory,
-    operators,
+    loads_stores,
+    operator_text,
     reductions,
     strided,
     transposes,
@@ -84,7 +84,7 @@ class Lanes:
         """The widest integer that a register of this nest holds; argmax uses it."""
         self._constants: dict[str, tuple[str, bool | int | float]] = {}
         self._types: dict[str, str] = {}
-        self._forms: dict[tuple[str, str, str], operators.Syntax] = {}
+        self._forms: dict[tuple[str, str, str], operator_text.Syntax] = {}
 
     # Types and values
 
@@ -164,8 +164,8 @@ class Lanes:
 
     # Memory
 
-    load = memory.load
-    load_partial = memory.load_partial
+    load = loads_stores.load
+    load_partial = loads_stores.load_partial
     load_strided = strided.load_strided
     load_converted = conversions.load_converted
     load_within = within.load_within
@@ -175,8 +175,8 @@ class Lanes:
     gather_places = strided.gather_places
     has_gather = strided.has_gather
     inside = within.inside
-    store = memory.store
-    store_partial = memory.store_partial
+    store = loads_stores.store
+    store_partial = loads_stores.store_partial
     store_strided = strided.store_strided
     store_interleaved = strided.store_interleaved
     scatter = strided.scatter
@@ -255,17 +255,17 @@ class Lanes:
         reported. Constant exponents and divisors (texts from `constant`) are simplified. Raises
         KeyError if ATen does not define `op` on the dtype.
         """
-        special = operators.with_constant(self, op, args, operand_dtypes, dtype)
+        special = operator_text.with_constant(self, op, args, operand_dtypes, dtype)
         if special is not None:
             return special
-        if op in operators.DIVISIONS and count is not None and self.count > 1:
+        if op in operator_text.DIVISIONS and count is not None and self.count > 1:
             divisor = self.select_lanes(args[1], self.constant(1, dtype), count, dtype)
             args = (args[0], divisor)
         operand = operand_dtypes[1 if op == "where" else 0]
         key = (op, operand, dtype)
         form = self._forms.get(key)
         if form is None:
-            form = self._forms[key] = operators.form(self, op, operand, dtype)
+            form = self._forms[key] = operator_text.form(self, op, operand, dtype)
         if not form.infix:
             return form.text.format(*args)
         if form.literals and self.count > 1:

@@ -9,8 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tcw.compiler.codegen.cpp.vocabulary import hardware, memory
-from tcw.compiler.codegen.cpp.vocabulary.memory import Raw
+from tcw.compiler.codegen.cpp.vocabulary import hardware, loads_stores
+from tcw.compiler.codegen.cpp.vocabulary.loads_stores import Raw
 from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS
 from tcw.compiler.loops.sizes import Size
 
@@ -37,7 +37,7 @@ def _collect(
     element, register = lanes.storage(dtype), lanes.type(dtype)
 
     def text() -> str:
-        raw = memory.raw_of(lanes, dtype)
+        raw = loads_stores.raw_of(lanes, dtype)
         base = f"const {raw.element}* q = (const {raw.element}*)p;"
         if moved is not None:
             body = moved
@@ -57,7 +57,7 @@ def _collect(
         tail = "" if count is None else ", long count"
         return (
             f"INLINE {register} {name}(const {element}* p, {parameter}{tail}) "
-            f"{{ {body} return {memory.widened(lanes, dtype, 'raw')}; }}"
+            f"{{ {body} return {loads_stores.widened(lanes, dtype, 'raw')}; }}"
         )
 
     key = f"{name}({element}, {parameter}{'' if count is None else ', count'})"
@@ -71,10 +71,10 @@ def _spread(
     element, register = lanes.storage(dtype), lanes.type(dtype)
 
     def text() -> str:
-        raw = memory.raw_of(lanes, dtype)
+        raw = loads_stores.raw_of(lanes, dtype)
         base = (
             f"{raw.element}* q = ({raw.element}*)p; "
-            f"{raw.vector} raw = {memory.narrowed(lanes, dtype, 'value')};"
+            f"{raw.vector} raw = {loads_stores.narrowed(lanes, dtype, 'value')};"
         )
         if count is None:
             items = range(lanes.count)
@@ -106,8 +106,8 @@ def load_strided(
 ) -> str:
     """Lane k from pointer[k*stride]. Lanes from `count` on are 0 without reading."""
     if lanes.count == 1:
-        whole = memory.load(lanes, dtype, pointer)
-        return whole if count is None else memory.load_partial(lanes, dtype, pointer, count)
+        whole = loads_stores.load(lanes, dtype, pointer)
+        return whole if count is None else loads_stores.load_partial(lanes, dtype, pointer, count)
     step = int(stride.strip("()")) if _NUMBER.fullmatch(stride) else 0
     if is_near(lanes.count, step):
         near = _load_near(lanes, dtype, step, partial=count is not None)
@@ -126,7 +126,7 @@ def _load_near(lanes: Lanes, dtype: str, step: int, *, partial: bool) -> str | N
     that between the first and the last of these elements. Returns its name; None if a partial load
     would take a loop."""
     element, register = lanes.storage(dtype), lanes.type(dtype)
-    raw = memory.raw_of(lanes, dtype)
+    raw = loads_stores.raw_of(lanes, dtype)
     parts = ""
     if partial and step > 0:
         parts = hardware.load(lanes, raw.vector, raw.size) or ""
@@ -141,7 +141,7 @@ def _load_near(lanes: Lanes, dtype: str, step: int, *, partial: bool) -> str | N
     def text() -> str:
         lines = _near_vectors(lanes, raw, step, parts)
         body = "\n".join(f"  {line}" for line in lines)
-        result = memory.widened(lanes, dtype, "taken")
+        result = loads_stores.widened(lanes, dtype, "taken")
         return (
             f"INLINE {register} {name}(const {element}* start{tail}) {{\n{body}\n"
             f"  return {result};\n}}"
@@ -211,8 +211,9 @@ def store_strided(
 ) -> str:
     """Statement: lane k to pointer[k*stride], in the order of the lanes."""
     if lanes.count == 1:
-        whole = memory.store(lanes, dtype, pointer, value)
-        return whole if count is None else memory.store_partial(lanes, dtype, pointer, value, count)
+        if count is not None:
+            return loads_stores.store_partial(lanes, dtype, pointer, value, count)
+        return loads_stores.store(lanes, dtype, pointer, value)
     _spread(lanes, dtype, "store_strided", "long stride", "{k} * stride", count)
     return _call("store_strided", pointer, stride, value, count) + ";"
 
@@ -227,10 +228,11 @@ def store_interleaved(
     tail = "" if count is None else ", long count"
 
     def text() -> str:
-        raw = memory.raw_of(lanes, dtype)
+        raw = loads_stores.raw_of(lanes, dtype)
         parameters = ", ".join(f"{register} r{k}" for k in range(n))
         lines = [
-            f"const {raw.vector} v{k} = {memory.narrowed(lanes, dtype, f'r{k}')};" for k in range(n)
+            f"const {raw.vector} v{k} = {loads_stores.narrowed(lanes, dtype, f'r{k}')};"
+            for k in range(n)
         ]
         for vector in range(n):
             at = [vector * width + lane for lane in range(width)]
@@ -262,7 +264,7 @@ def gather(lanes: Lanes, dtype: str, pointer: str, index: str, count: str | None
     if lanes.count == 1:
         return load_strided(lanes, dtype, f"{pointer} + ({index})", "0", count)
     name = f"gather{lanes.suffix}"
-    raw = memory.raw_of(lanes, dtype)
+    raw = loads_stores.raw_of(lanes, dtype)
     moved = hardware.gather(lanes, raw.vector, raw.size, count)
     parameter, place = f"{lanes.type('int64')} index", ""
     if moved is None:
@@ -273,7 +275,7 @@ def gather(lanes: Lanes, dtype: str, pointer: str, index: str, count: str | None
 
 def has_gather(lanes: Lanes, dtype: str) -> bool:
     """Whether the machine has a fast instruction for gathers of this dtype by int64."""
-    raw = memory.raw_of(lanes, dtype)
+    raw = loads_stores.raw_of(lanes, dtype)
     return hardware.gather(lanes, raw.vector, raw.size, None) is not None
 
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tcw.compiler.codegen.cpp.vocabulary import hardware, memory
-from tcw.compiler.codegen.cpp.vocabulary.memory import Raw
+from tcw.compiler.codegen.cpp.vocabulary import hardware, loads_stores
+from tcw.compiler.codegen.cpp.vocabulary.loads_stores import Raw
 from tcw.compiler.codegen.cpp.vocabulary.strided import near_starts, shuffled
 from tcw.compiler.codegen.cpp.vocabulary.types import SIGNED, bits_of, literal
 from tcw.compiler.loops.dtypes import REDUCED
@@ -49,7 +49,7 @@ def load_within(
 ) -> str:
     """Lane k from pointer[places[k]] if that bit of the word is set, else `otherwise`, without
     reading. Places ascend from 0 by at most `FARTHEST`."""
-    element, raw = lanes.storage(dtype), memory.raw_of(lanes, dtype)
+    element, raw = lanes.storage(dtype), loads_stores.raw_of(lanes, dtype)
     name = _name(lanes, "within", places)
 
     def text() -> str:
@@ -72,7 +72,7 @@ def load_clamped(
 ) -> str:
     """Lane k from row[first + places[k]], or from the nearest end of the row, which has `size`
     elements, if that bit of the word is not set."""
-    element, raw = lanes.storage(dtype), memory.raw_of(lanes, dtype)
+    element, raw = lanes.storage(dtype), loads_stores.raw_of(lanes, dtype)
     name = _name(lanes, "clamped", places)
 
     def text() -> str:
@@ -115,7 +115,7 @@ def _name(lanes: Lanes, kind: str, places: Places) -> str:
 
 def _function(lanes: Lanes, dtype: str, name: str, parameters: str, lines: list[str]) -> str:
     body = "\n".join(f"  {line}" for line in lines)
-    result = memory.widened(lanes, dtype, "taken")
+    result = loads_stores.widened(lanes, dtype, "taken")
     return f"INLINE {lanes.type(dtype)} {name}({parameters}) {{\n{body}\n  return {result};\n}}"
 
 

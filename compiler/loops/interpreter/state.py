@@ -18,7 +18,7 @@ from tcw.compiler.loops.expressions import (
 )
 from tcw.compiler.loops.graph import DRAWS, Call, Graph, Input, Operand
 from tcw.compiler.loops.interpreter.draws import ATEN
-from tcw.compiler.loops.interpreter.operators import (
+from tcw.compiler.loops.interpreter.operator_meanings import (
     Value,
     apply,
     register_dtype,

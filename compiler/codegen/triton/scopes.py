@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.compiler.codegen.nests.values import Level
+from tcw.compiler.codegen.nests.nest_values import Level
 
 INDENT = "    "
 

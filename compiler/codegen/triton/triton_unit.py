@@ -15,7 +15,7 @@ from tcw.compiler.codegen.triton.ahead import launched_ahead
 from tcw.compiler.codegen.triton.alike import shared
 from tcw.compiler.codegen.triton.kernel import RESERVED, NumberParameter, TritonKernel
 from tcw.compiler.codegen.triton.limits import Limits
-from tcw.compiler.codegen.triton.nests import Kernels, Measure, emit
+from tcw.compiler.codegen.triton.nest_kernels import Kernels, Measure, emit
 from tcw.compiler.codegen.triton.streams import read_by_several
 from tcw.compiler.codegen.triton.together import following, launches, together
 from tcw.compiler.codegen.unit import (

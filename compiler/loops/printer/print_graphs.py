@@ -23,7 +23,7 @@ from tcw.compiler.loops.graph import (
     Store,
 )
 from tcw.compiler.loops.layouts import Shape, row_major, same_strides
-from tcw.compiler.loops.printer.expressions import expression_text, with_terms
+from tcw.compiler.loops.printer.print_expressions import expression_text, with_terms
 from tcw.compiler.loops.printer.words import (
     STORE_SIGNS,
     axis_name,

@@ -15,7 +15,7 @@ from tcw.compiler.lowering.builder import Builder, logical_strides, placed
 from tcw.compiler.lowering.ownership import Ownership
 from tcw.compiler.lowering.reals import Real, StoredNumber
 from tcw.compiler.lowering.registry import Unsupported
-from tcw.compiler.lowering.sizes import Sizes
+from tcw.compiler.lowering.symbolic_sizes import Sizes
 from tcw.compiler.lowering.tensors import Meta, Tensor
 
 OutputValue = Operand | Size | bool | float | None

@@ -11,7 +11,7 @@ from tcw.compiler.codegen.nests.workspace import Workspace
 from tcw.compiler.codegen.triton.kernel import TritonKernel, Writer
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.parts import Part
-from tcw.compiler.codegen.triton.split import Split
+from tcw.compiler.codegen.triton.split_nest import Split
 from tcw.compiler.codegen.triton.streams import streamed
 from tcw.compiler.codegen.triton.tiles import WARP, Tile, bytes_a_step, candidates, choose
 from tcw.compiler.loops.nest import Nest

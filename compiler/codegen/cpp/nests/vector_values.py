@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcw.compiler.codegen.cpp.nests.code import Code, Scope
-from tcw.compiler.codegen.cpp.nests.indices import (
+from tcw.compiler.codegen.cpp.nests.addresses import (
     chain_lines,
     checked_index,
     product_text,
     read_by_places,
     step_text,
 )
+from tcw.compiler.codegen.cpp.nests.code import Code, Scope
 from tcw.compiler.codegen.cpp.nests.quick import quick_functions
 from tcw.compiler.codegen.cpp.nests.registers import narrows
 from tcw.compiler.codegen.cpp.nests.windows import read_window
 from tcw.compiler.codegen.cpp.vocabulary.types import SCALARS
 from tcw.compiler.codegen.nests.facts import Facts
 from tcw.compiler.codegen.nests.names import Names, base_name
-from tcw.compiler.codegen.nests.values import NestValues
+from tcw.compiler.codegen.nests.nest_values import NestValues
 from tcw.compiler.loops.dtypes import REDUCED, compute_dtype
 from tcw.compiler.loops.expressions import (
     Address,

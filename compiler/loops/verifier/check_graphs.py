@@ -16,7 +16,7 @@ from tcw.compiler.loops.graph import (
     Store,
 )
 from tcw.compiler.loops.sizes import Symbolic
-from tcw.compiler.loops.verifier.expressions import check_dtype, check_expression
+from tcw.compiler.loops.verifier.check_expressions import check_dtype, check_expression
 from tcw.compiler.loops.verifier.spaces import Numbers, ValueSpace, defined, fresh, require, within
 
 

@@ -26,8 +26,8 @@ from tcw.compiler.loops.nest import (
     reads_in,
     runs_over,
 )
-from tcw.compiler.loops.verifier.expressions import check_dtype, check_expression
-from tcw.compiler.loops.verifier.graphs import check_call, check_operand, check_reduction
+from tcw.compiler.loops.verifier.check_expressions import check_dtype, check_expression
+from tcw.compiler.loops.verifier.check_graphs import check_call, check_operand, check_reduction
 from tcw.compiler.loops.verifier.spaces import Numbers, ValueSpace, fresh, require, within
 
 Defined = dict[str, Let | Reduction | ScanAlong]

@@ -23,7 +23,7 @@ from tcw.compiler.codegen.cpp.nests.side_by_side import (
 )
 from tcw.compiler.codegen.cpp.nests.transpose import drain_blocks, fill_blocks, tiles
 from tcw.compiler.codegen.cpp.nests.units import Units
-from tcw.compiler.codegen.cpp.nests.values import Base, Values
+from tcw.compiler.codegen.cpp.nests.vector_values import Base, Values
 from tcw.compiler.codegen.cpp.nests.writes import write_all
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 from tcw.compiler.codegen.nests.facts import Facts

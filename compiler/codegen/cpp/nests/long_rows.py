@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from tcw.compiler.codegen.cpp.nests.schedule import Schedule
 from tcw.compiler.codegen.nests.facts import Facts
-from tcw.compiler.codegen.nests.online import with_online_sums
+from tcw.compiler.codegen.nests.online_sums import with_online_sums
 from tcw.compiler.loops.dtypes import REDUCED
 from tcw.compiler.loops.nest import Nest, Reduction, reads_in
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 from tcw.compiler.codegen.nests.facts import Value, overwrites
 from tcw.compiler.codegen.nests.moments import partner
 from tcw.compiler.codegen.nests.names import base_name
-from tcw.compiler.codegen.triton import indices
-from tcw.compiler.codegen.triton.code import Scope
-from tcw.compiler.codegen.triton.indices import FAR
+from tcw.compiler.codegen.triton import tile_indices
+from tcw.compiler.codegen.triton.scopes import Scope
+from tcw.compiler.codegen.triton.tile_indices import FAR
 from tcw.compiler.codegen.triton.vocabulary import TYPES
 from tcw.compiler.loops.dtypes import compute_dtype
 from tcw.compiler.loops.expressions import Expression
@@ -92,7 +92,7 @@ class Passes:
     def write(self) -> None:
         """Write the kernel's body."""
         program = self.writer.program()
-        start, end = "0", indices.text(self.r.size)
+        start, end = "0", tile_indices.text(self.r.size)
         if self.part.form == "partial":
             count = self.part.programs
             self.root.add(f"program = {program}")
@@ -118,8 +118,8 @@ class Passes:
                     self.writer.statement(statement, self.root)
         for name, partial in self.part.partials.items():
             text = self.values.defined[name][1]
-            at = indices.offset(self.nest, partial.address, (self.x,))
-            where = f"part * {indices.text(partial.width)} + {at} + tl.zeros([1, 1], tl.int32)"
+            at = tile_indices.offset(self.nest, partial.address, (self.x,))
+            where = f"part * {tile_indices.text(partial.width)} + {at} + tl.zeros([1, 1], tl.int32)"
             self.values.put(partial.buffer, where, text, self.x.mask, self.root)
             if partial.counts:
                 self.values.put(

@@ -25,7 +25,7 @@ from tcw.compiler.loops.layouts import View, normalize
 from tcw.compiler.loops.sizes import Size, c_expression, product
 
 if TYPE_CHECKING:
-    from tcw.compiler.codegen.cpp.nests.values import Values
+    from tcw.compiler.codegen.cpp.nests.vector_values import Values
 
 OUT_OF_RANGE = """\
 __attribute__((noinline, cold)) long out_of_range(long index, long size, int code, int* error) {

@@ -21,8 +21,8 @@ from tcw.compiler.loops.expressions import (
     ReadIndexed,
 )
 from tcw.compiler.loops.graph import Buffer, Call, Compute, Graph, Input, Map, Reduce, Scan
-from tcw.compiler.loops.interpreter.memory import State
-from tcw.compiler.loops.interpreter.operators import Value, reduce, scan, torch_dtype
+from tcw.compiler.loops.interpreter.operator_meanings import Value, reduce, scan, torch_dtype
+from tcw.compiler.loops.interpreter.state import State
 from tcw.compiler.loops.nest import Let, Nest, Program, Reduction, ScanAlong, Write, runs_over
 from tcw.compiler.loops.sizes import product
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tcw.compiler.codegen.nests.names import base_name
+from tcw.compiler.codegen.nests.nest_values import NestValues
 from tcw.compiler.codegen.nests.rounding import TURNS_OVER
-from tcw.compiler.codegen.nests.values import NestValues
-from tcw.compiler.codegen.triton import indices
-from tcw.compiler.codegen.triton.code import Scope
-from tcw.compiler.codegen.triton.indices import Dimension
+from tcw.compiler.codegen.triton import tile_indices
+from tcw.compiler.codegen.triton.scopes import Scope
+from tcw.compiler.codegen.triton.tile_indices import Dimension
 from tcw.compiler.codegen.triton.tiles import VECTOR, narrowest
 from tcw.compiler.codegen.triton.vocabulary import (
     TYPES,
@@ -107,7 +107,7 @@ class Values(NestValues[Scope]):
                 return text
             return self._named(statement.name, text, scope, statement.origins)
         if isinstance(expression, SizeOf):
-            return f"tl.cast({indices.text(expression.size)}, {TYPES[expression.dtype]})"
+            return f"tl.cast({tile_indices.text(expression.size)}, {TYPES[expression.dtype]})"
         if isinstance(expression, Op):
             text, wanted = self._op(expression, scope), expression.name
         elif isinstance(expression, (Read, ReadIndexed)):
@@ -146,10 +146,10 @@ class Values(NestValues[Scope]):
 
     def _position(self, address: Address) -> str:
         """An address, in elements."""
-        at = indices.offset(self.writer.nest, address, self._dimensions)
+        at = tile_indices.offset(self.writer.nest, address, self._dimensions)
         if not address.then:
             return at
-        return indices.through(address.then, at)
+        return tile_indices.through(address.then, at)
 
     @property
     def _dimensions(self) -> tuple[Dimension, Dimension]:
@@ -174,7 +174,7 @@ class Values(NestValues[Scope]):
         reduced = any(self.writer.nest.axes[axis].reduced for axis in row.axes)
         if read.address.then or not reduced or max(kept.axes, default=-1) > max(row.axes):
             return 1  # along kept axes, a thread's lanes are not neighbours of the row
-        below = [low for low, _, _ in indices.parts(self.writer.nest, read.address, row)]
+        below = [low for low, _, _ in tile_indices.parts(self.writer.nest, read.address, row)]
         width = self.neighbours
         if not below or row.block < FEWEST_RUNS * width:
             return 1
@@ -186,7 +186,7 @@ class Values(NestValues[Scope]):
         runs = row.runs(width)
         axes = self.facts.moves(read.address)
         masks = self._mask(axes, (kept, runs))
-        at = indices.offset(self.writer.nest, read.address, (kept, runs))
+        at = tile_indices.offset(self.writer.nest, read.address, (kept, runs))
         text = self._loaded(read.buffer, at, masks)
         rows = kept.block if axes & set(kept.axes) else 1
         text = f"tl.broadcast_to({text}[:, :, None], [{rows}, {runs.block}, {width}])"
@@ -240,7 +240,7 @@ class Values(NestValues[Scope]):
         inside: list[str] = []
         for term in terms:
             text = self.of(term.index, scope)
-            size = indices.text(term.size)
+            size = tile_indices.text(term.size)
             if term.wraps:
                 wrapped = f"tl.where({text} < 0, {text} + {size}, {text})"
                 text = self._named("at", wrapped, scope)
@@ -252,7 +252,7 @@ class Values(NestValues[Scope]):
                 outside = "".join(f" | (({mask}) == 0)" for mask in masks)
                 words = f'"index out of range in {term.says or "self"}"'
                 scope.add(f"tl.device_assert({here}{outside}, {words})")
-            added.append(text if term.stride == 1 else f"{text} * {indices.text(term.stride)}")
+            added.append(text if term.stride == 1 else f"{text} * {tile_indices.text(term.stride)}")
         return added, inside
 
     def store(self, write: Write, scope: Scope) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tcw.compiler.codegen.triton.code import Scope
+from tcw.compiler.codegen.triton.scopes import Scope
 from tcw.compiler.loops.expressions import Address
 from tcw.compiler.loops.layouts import View
 from tcw.compiler.loops.nest import Nest

@@ -34,7 +34,7 @@ from tcw.compiler.loops.layouts import (
     normalize,
     permute,
 )
-from tcw.compiler.loops.printer.graphs import node_text
+from tcw.compiler.loops.printer.print_graphs import node_text
 from tcw.compiler.loops.sizes import Size, add, product
 
 KIND = "split"

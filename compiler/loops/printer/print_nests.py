@@ -29,8 +29,8 @@ from tcw.compiler.loops.nest import (
     expressions,
     runs_over,
 )
-from tcw.compiler.loops.printer.expressions import expression_text, with_terms
-from tcw.compiler.loops.printer.graphs import call_text, output_text
+from tcw.compiler.loops.printer.print_expressions import expression_text, with_terms
+from tcw.compiler.loops.printer.print_graphs import call_text, output_text
 from tcw.compiler.loops.printer.words import (
     STORE_SIGNS,
     address_text,

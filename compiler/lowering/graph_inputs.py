@@ -19,7 +19,7 @@ from tcw.compiler.lowering.elements import number
 from tcw.compiler.lowering.ownership import Ownership
 from tcw.compiler.lowering.promotion import dtype_name
 from tcw.compiler.lowering.registry import Unsupported
-from tcw.compiler.lowering.sizes import Sizes
+from tcw.compiler.lowering.symbolic_sizes import Sizes
 from tcw.compiler.lowering.tensors import Meta
 
 _STRIDED = torch.strided
