@@ -14,16 +14,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import torch
 from torch._dynamo.utils import counters
 
 from tcw.compiler.control.describe import class_name
 from tcw.compiler.control.user_error import UserError
-from tcw.compiler.measure.account.accounts import remainder_noise
-from tcw.compiler.measure.account.lines import account, less, line, summed
-from tcw.compiler.measure.account.optimizer_records import step_records, steps_of
+from tcw.compiler.measure.account.accounts import account, less, line, remainder_noise, summed
 from tcw.compiler.measure.account.readings import SideRounds
-from tcw.compiler.measure.account.records import IdCounts
+from tcw.compiler.measure.account.records import IdCounts, times
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.runs import Model, RandomState, RunPiece, original_of, prepare
 from tcw.compiler.measure.compiled.collected import RecordedModel
@@ -31,15 +30,17 @@ from tcw.compiler.measure.compiled.engine_graphs import EngineGraph, engine_grap
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
 from tcw.compiler.measure.host import Host, reason_of
 from tcw.compiler.measure.probes.aten_probe import AtenGraph
+from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide
 from tcw.compiler.measure.probes.engine_probe import engine_probe
+from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.laps import Side, quiet_rounds
 from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
-from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide
-from tcw.compiler.measure.rounds.quiet import quiet_rounds
+from tcw.compiler.measure.rounds.noise import difference, timed
 from tcw.compiler.measure.rounds.rounds import RoundsPlan
 from tcw.compiler.measure.rounds.team import Team
 from tcw.compiler.trace.plurals import plural
 from tcw.compiler.trace.records import Record, Warned
-from tcw.compiler.trace.records.profile import AccountLine, EagerOperation
+from tcw.compiler.trace.records.profile import AccountLine, CompiledStep, EagerOperation, Region
 from tcw.compiler.trace.records.session import GradMode
 
 ROUNDS = 30
@@ -139,14 +140,13 @@ def step_records_of(
     compiled: Callable[[Action], Action],
     inputs: InputSet,
     numbers: IdCounts,
-    contended: bool = False,
 ) -> list[Record]:
     """The phase `step` of both sides: operations, compiled steps, their region, the accounts. If it
-    cannot be measured, there are none, and the reason is recorded.
+    cannot be measured, there are none, and the reason is recorded; nor on a busy machine.
 
     `original` is the model that the file's optimizer belongs to. The models of both sides are run
     once more, for gradients. `compiled` compiles a step as the recording compiled the model; its
-    graphs are not part of the recording. `contended`: as `Measured.contended` of the call.
+    graphs are not part of the recording.
     """
     host.begins("timing the optimizer's step")
     generators = RandomState.now()
@@ -157,8 +157,6 @@ def step_records_of(
                 for one in (call.eager.model, original_of(call.model))
             )
             with Team(torch.get_num_threads()) as team:
-                if contended:
-                    team.keep_apart()
                 number = host.settings.profiled_call
                 return list(_measured(eager, other, number, compiled, inputs, numbers, team))
     except Exception as error:  # anything that the user's optimizer raises
@@ -219,12 +217,13 @@ def _measured(
         raise RuntimeError("it was compiled again while it was timed")
     if before.probe.differs:
         raise RuntimeError(before.probe.differs)
+    if team.contended:
+        return
     sides = {side: SideRounds(laps) for side, laps in quiet_rounds(rounds.laps).items()}
     operations = before.probe.operations
-    steps = steps_of(call, graphs, after.bases)
-    yield from step_records(
-        call, type(eager.optimizer).__name__, operations, steps, sides, numbers, team.contended
-    )
+    steps = _steps_of(call, graphs, after.bases)
+    label = type(eager.optimizer).__name__
+    yield from _step_records(call, label, operations, steps, sides, numbers)
     kinds = {key: one.kind for key, one in steps.items()}
     lines = {
         "eager": _eager_lines(sides["eager"], operations),
@@ -235,7 +234,7 @@ def _measured(
         if eager.on_device:
             busy = sum(one.time.median for one in lines[side])
             lines[side].append(line("idle", less(whole, [busy] * len(whole)), IDLE))
-        noise = remainder_noise(found, "step", team.contended)
+        noise = remainder_noise(found, "step")
         yield account(side, call, "step", whole, lines[side], noise)
 
 
@@ -281,3 +280,68 @@ def _compiled_lines(
         line("wrapper", wrapper, f"of {plural(len(bases), 'graph')}"),
         line("dispatch", less(side.probed("step"), whole), "guards, Dynamo's wrappers"),
     ]
+
+
+def _step_records(
+    call: int,
+    label: str,
+    operations: Sequence[EagerOperation],
+    steps: Mapping[int, CompiledStep],
+    sides: Mapping[Side, SideRounds],
+    numbers: IdCounts,
+) -> Iterator[Record]:
+    """The operations, the compiled steps, and one region of both: the step's graphs are not part of
+    the recording, so it is unknown which operation a kernel carries out. `operations` by key of
+    their readings, `steps` by theirs."""
+    eager, compiled = sides["eager"], sides["compiled"]
+    known = [
+        msgspec.structs.replace(one, id=f"e{numbers.operations + key}", of="", **times(eager, key))
+        for key, one in enumerate(operations)
+    ]
+    numbers.operations += len(known)
+    ran = [
+        msgspec.structs.replace(one, id=f"s{numbers.steps + place}", **times(compiled, key))
+        for place, (key, one) in enumerate(
+            (key, one) for key, one in steps.items() if key in compiled.seconds
+        )
+    ]
+    numbers.steps += len(ran)
+    yield from known
+    yield from ran
+    rounds = min(eager.rounds, compiled.rounds)
+    before = summed((found for key, found in eager.seconds.items() if key < len(known)), rounds)
+    after = summed((found for key, found in compiled.seconds.items() if key in steps), rounds)
+    gained, noise = difference(before, after, independent=True)
+    yield Region(
+        id=f"r{numbers.regions}",
+        call=call,
+        label=label,
+        phase="step",
+        steps=tuple(one.id for one in ran),
+        operations=tuple(one.id for one in known),
+        eager=timed(before),
+        compiled=timed(after) if ran else None,
+        difference=gained,
+        noise=noise,
+    )
+    numbers.regions += 1
+
+
+def _steps_of(
+    call: int, graphs: Sequence[GraphProbe], bases: Sequence[int]
+) -> dict[int, CompiledStep]:
+    """By key of their readings, before anything was read."""
+    return {
+        base + 1 + one.index: CompiledStep(
+            id="",
+            call=call,
+            kind=one.kind,
+            name=one.name,
+            phase="step",
+            graph=f"step/{place}",
+            index=one.index,
+            part="optimizer",
+        )
+        for place, (graph, base) in enumerate(zip(graphs, bases, strict=True))
+        for one in graph.steps
+    }

@@ -33,15 +33,14 @@ from tcw.compiler.measure.host import Host, reason_of
 from tcw.compiler.measure.memory.peak import least_peak_bytes
 from tcw.compiler.measure.memory.saved import saved_bytes
 from tcw.compiler.measure.probes import device_clock, eager_probe
+from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide, plan_of
 from tcw.compiler.measure.probes.engine_probe import engine_probe
 from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.laps import Side, subtract_profiler
 from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
 from tcw.compiler.measure.regions.origins import Origins
 from tcw.compiler.measure.rounds import speed
 from tcw.compiler.measure.rounds.allocator import freed_memory_is_kept
-from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
-from tcw.compiler.measure.rounds.laps import Side
-from tcw.compiler.measure.rounds.profiler_cost import take_off
 from tcw.compiler.measure.rounds.team import Team
 from tcw.compiler.measure.work.ceilings import ceilings
 from tcw.compiler.trace.records import Speed, Warned
@@ -131,7 +130,7 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
         kept.close()
         host.recorder.quiet = True
         if not on_device:
-            take_off(rounds.laps)
+            subtract_profiler(rounds.laps)
         if not eager.by_profiler:
             rounds.forget_library_calls()
         eager.read(rounds.laps["eager"]["probed"])
@@ -190,7 +189,7 @@ def _teller(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
         now = time.monotonic()
         if now - said[0] >= 1:
             said[0] = now
-            of = f" of {rounds}" if done < rounds else ", as others use the machine"
+            of = f" of {rounds}" if done < rounds else ", as some were disturbed"
             words = f"{doing}: round {done + 1}{of}"
             host.begins(words)
 

@@ -10,10 +10,10 @@ from tcw.compiler.measure.probes.between import in_rounds
 from tcw.compiler.measure.probes.clock import Reading
 from tcw.compiler.measure.probes.graph_probe import GraphProbe
 from tcw.compiler.measure.probes.guard_cost import GuardCosts
+from tcw.compiler.measure.probes.laps import Laps, Side
 from tcw.compiler.measure.probes.library_calls import less_calling, times
 from tcw.compiler.measure.regions.origins import Origins
 from tcw.compiler.measure.regions.same_sites import Canonical
-from tcw.compiler.measure.rounds.laps import Laps, Side
 from tcw.compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
 
 

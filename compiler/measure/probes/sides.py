@@ -13,12 +13,12 @@ import torch
 from tcw.compiler.measure.calls.runs import Model, grad_mode
 from tcw.compiler.measure.compiled.engine_graphs import EngineGraph
 from tcw.compiler.measure.probes.between import LOSS, EagerRun
+from tcw.compiler.measure.probes.call_rounds import InPieces, Probe, Probing
 from tcw.compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost, timed_by
 from tcw.compiler.measure.probes.device_clock import device_clock
 from tcw.compiler.measure.probes.eager_probe import EagerProbe, call_cost
 from tcw.compiler.measure.probes.graph_probe import GraphProbe
-from tcw.compiler.measure.rounds.call_rounds import InPieces, Probe, Probing
-from tcw.compiler.measure.rounds.laps import Lap, LapKind, timed
+from tcw.compiler.measure.probes.laps import Lap, LapKind, timed
 from tcw.compiler.trace.records.profile import CallPhase, EagerOperation
 
 _MISSED = 0.05

@@ -87,12 +87,12 @@ def _surer(one: tuple[float, float], other: tuple[float, float]) -> tuple[float,
     return one if one[1] <= other[1] else other
 
 
-def noise_of_medians(first: Rounds, second: Rounds, rounds: int, *, independent: bool) -> float:
-    """The noise of the difference of two medians, in seconds. `rounds`: the number of rounds that
-    the values come from; the values of one round share its disturbances."""
+def noise_of_medians(first: Rounds, second: Rounds, rounds: int) -> float:
+    """The noise of the difference of two medians, in seconds. `rounds`: the number of independent
+    rounds that the values come from; the values of one round share its disturbances."""
     return hypot(
         *(
-            noise_of(spread(values), min(rounds, len(values)), 0.0, independent=independent)
+            noise_of(spread(values), min(rounds, len(values)), 0.0, independent=True)
             for values in (first, second)
         )
     )

@@ -8,7 +8,6 @@ from collections import Counter
 import pytest
 
 from tcw.compiler.measure.rounds.rounds import FEWEST, RoundsPlan, in_rounds, turned, warm_up
-from tcw.compiler.measure.rounds.team import Team
 
 
 def made(plan: RoundsPlan, runs: str = "ab", **options: object) -> list[str]:
@@ -47,14 +46,6 @@ def test_the_budget_ends_the_rounds_after_the_least_number() -> None:
     assert len(made(RoundsPlan(rounds=50, seconds=0.0, least=10))) == 10
     assert len(made(RoundsPlan(rounds=5, seconds=0.0, least=10))) == 5
     assert len(made(RoundsPlan(rounds=50, seconds=0.0, least=10, patience=0.0))) == FEWEST
-
-
-def test_a_busy_machine_has_a_budget_of_its_own() -> None:
-    plan = RoundsPlan(rounds=20, seconds=0.0, busy_seconds=1000.0, least=4)
-    with Team(1) as team:
-        assert len(made(plan, team=team)) == 4
-        team.contended = True
-        assert len(made(plan, team=team)) == 20
 
 
 def test_disturbed_rounds_are_made_up_for_within_limits() -> None:

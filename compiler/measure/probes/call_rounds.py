@@ -12,8 +12,8 @@ from tcw.compiler.measure.calls.runs import RandomState, RunPiece, grad_mode
 from tcw.compiler.measure.probes.between import outside
 from tcw.compiler.measure.probes.clock import Clock, HostClock
 from tcw.compiler.measure.probes.device_clock import DeviceClock
+from tcw.compiler.measure.probes.laps import During, Lap, LapKind, Laps, Side, timed
 from tcw.compiler.measure.probes.library_calls import inside
-from tcw.compiler.measure.rounds.laps import During, Lap, LapKind, Laps, Side, timed
 from tcw.compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
 from tcw.compiler.measure.rounds.team import Team
 from tcw.compiler.trace.records.session import GradMode
@@ -29,7 +29,7 @@ _WAYS: tuple[LapKind, ...] = ("plain", "probed", "between")
 
 def plan_of(rounds: int) -> RoundsPlan:
     """A plan for this many undisturbed rounds of a call."""
-    return RoundsPlan(rounds, seconds=10.0, busy_seconds=25.0, least=7, patience=60.0, extension=4)
+    return RoundsPlan(rounds, seconds=10.0, least=7, patience=60.0, extension=4)
 
 
 @dataclass
@@ -139,7 +139,6 @@ class CallRounds:
             [runs],
             make,
             plan,
-            self.team,
             in_a_row=self._in_a_row,
             undisturbed=lambda: self._undisturbed(runs),
             told=told,
@@ -181,7 +180,7 @@ class CallRounds:
         self._read(found, probing)
         if not self.on_device:
             waited = sum(lap.kept_waiting for lap in found)
-            self.team.tell(sum(lap.seconds for lap in found), waited)
+            self.team.note(sum(lap.seconds for lap in found), waited)
         return found
 
     def _short(self, side: Side) -> bool:
