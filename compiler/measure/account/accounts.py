@@ -13,9 +13,9 @@ from statistics import median
 from tcw.compiler.measure.account.readings import Measured, SideRounds
 from tcw.compiler.measure.probes.call_rounds import SHORT
 from tcw.compiler.measure.probes.laps import Lap, Side
-from tcw.compiler.measure.probes.naming import BACKWARD
 from tcw.compiler.measure.regions.regions import PlacedStep
 from tcw.compiler.measure.rounds.noise import Rounds, noise_of_medians, timed
+from tcw.compiler.trace.matching import BACKWARD
 from tcw.compiler.trace.plurals import plural
 from tcw.compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
 

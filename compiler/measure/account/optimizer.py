@@ -26,13 +26,13 @@ from tcw.compiler.measure.account.records import IdCounts, times
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.runs import Model, RandomState, RunPiece, original_of, prepare
 from tcw.compiler.measure.compiled.collected import RecordedModel
-from tcw.compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
+from tcw.compiler.measure.compiled.engine_graphs import AtenGraph, EngineGraph, engine_graphs
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
 from tcw.compiler.measure.host import Host, reason_of
-from tcw.compiler.measure.probes.aten_probe import AtenGraph
 from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide
+from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.engine_probe import engine_probe
-from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
 from tcw.compiler.measure.probes.laps import Side, quiet_rounds
 from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
 from tcw.compiler.measure.rounds.noise import difference, timed
@@ -185,7 +185,7 @@ def _measured(
         for _ in range(WARM_UPS):
             other.rewind()
             step()
-    graphs = [graph.probe(f"step/{place}") for place, graph in enumerate(ours)]
+    graphs = [InductorProbe(f"step/{place}", graph) for place, graph in enumerate(ours)]
     of_engine: list[EngineGraph | AtenGraph] = [*own, *left]
     graphs += [engine_probe(graph) for graph in of_engine]  # type: ignore[misc]
     before = EagerSide(torch.nn.Module(), call, eager.on_device)
@@ -328,7 +328,7 @@ def _step_records(
 
 
 def _steps_of(
-    call: int, graphs: Sequence[GraphProbe], bases: Sequence[int]
+    call: int, graphs: Sequence[CodeProbe], bases: Sequence[int]
 ) -> dict[int, CompiledStep]:
     """By key of their readings, before anything was read."""
     return {

@@ -34,8 +34,9 @@ from tcw.compiler.measure.memory.peak import least_peak_bytes
 from tcw.compiler.measure.memory.saved import saved_bytes
 from tcw.compiler.measure.probes import device_clock, eager_probe
 from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide, plan_of
+from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.engine_probe import engine_probe
-from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
 from tcw.compiler.measure.probes.laps import Side, subtract_profiler
 from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
 from tcw.compiler.measure.regions.origins import Origins
@@ -196,11 +197,11 @@ def _teller(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
     return told
 
 
-def _graph_probes(one: RecordedModel) -> tuple[list[GraphProbe], str]:
+def _graph_probes(one: RecordedModel) -> tuple[list[CodeProbe], str]:
     """The probes of all graphs that were compiled and recorded; and the graphs that could not be
     found."""
     named = named_graphs(one.collected.of_inductor, one.records)
-    found: list[GraphProbe] = [graph.probe(id) for id, graph in named.graphs.items()]
+    found: list[CodeProbe] = [InductorProbe(id, graph) for id, graph in named.graphs.items()]
     collected = one.collected
     found += map(engine_probe, collected.of_engine)
     found += map(engine_probe, collected.left_to_aten)

@@ -8,7 +8,7 @@ from statistics import median
 
 from tcw.compiler.measure.probes.between import in_rounds
 from tcw.compiler.measure.probes.clock import Reading
-from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.guard_cost import GuardCosts
 from tcw.compiler.measure.probes.laps import Laps, Side
 from tcw.compiler.measure.probes.library_calls import less_calling, times
@@ -23,7 +23,7 @@ class Measured:
 
     call: int
     device: str
-    probes: Sequence[GraphProbe]
+    probes: Sequence[CodeProbe]
     bases: Sequence[int]
     """The first key of each probe: that of its whole graph; its steps follow."""
     end: int

@@ -12,13 +12,13 @@ import msgspec
 from tcw.compiler.measure.account.accounts import compiled_account, eager_account, summed
 from tcw.compiler.measure.account.readings import Measured, SideRounds
 from tcw.compiler.measure.probes.laps import Side, quiet_rounds
-from tcw.compiler.measure.probes.naming import BACKWARD
 from tcw.compiler.measure.regions import regions
 from tcw.compiler.measure.regions.origins import CallOfKernel, Computes, Origins
 from tcw.compiler.measure.regions.regions import Grouped, PlacedStep
 from tcw.compiler.measure.regions.same_work import LEAST, sameness
 from tcw.compiler.measure.rounds.noise import difference, ratio, timed
 from tcw.compiler.measure.work.operations import Work
+from tcw.compiler.trace.matching import BACKWARD
 from tcw.compiler.trace.records import Record
 from tcw.compiler.trace.records.profile import (
     CallPhase,

@@ -2,19 +2,23 @@
 
 `captured` runs a compiled graph once with real arguments. Before each wanted kernel, the memory
 that it works on is copied. The result can be called repeatedly: one kernel, or several in sequence
-that do one piece of work.
+that do one piece of work. `whole` does the same for a graph.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
 
 from tcw.compiler.measure.calls.runs import Prepared
-from tcw.compiler.measure.compiled.shadows import Shadows, StorageCopy
+from tcw.compiler.measure.compiled.shadows import Shadows, StorageCopy, copied
+
+Boxed = Callable[[list[Any]], Any]
+"""Takes its arguments in a list, which it empties."""
 
 Step = Callable[[], object]
 """One call of one kernel, on the copies; a `DeviceRun` if a GPU runs it."""
@@ -50,6 +54,45 @@ class CompiledGraph(Protocol):
     def together(self, steps: Sequence[Step]) -> Step:
         """Several steps as one, with as little overhead between them as possible."""
         ...
+
+
+class Redirected:
+    """Receives AOTAutograd's calls; the overhead is one attribute lookup per call."""
+
+    def __init__(self, generated: Boxed, keep_arguments: bool = False) -> None:
+        self.generated = generated
+        """The graph as the engine compiled it."""
+        self.call = self._first_call if keep_arguments else generated
+        """The current target of a call of the graph."""
+        self.arguments: list[Any] | None = None
+        """Copies of the first call's arguments, if they are kept."""
+
+    def _first_call(self, arguments: list[Any]) -> Any:
+        self.arguments = copied(arguments)
+        self.call = self.generated
+        return self.generated(arguments)
+
+    def run(self, arguments: list[Any]) -> Any:
+        return self.generated(arguments)
+
+    def boxed(self) -> Boxed:
+        """The callable for AOTAutograd."""
+
+        def call(arguments: list[Any]) -> Any:
+            return self.call(arguments)
+
+        call._boxed_call = True  # type: ignore[attr-defined]
+        return call
+
+    @contextmanager
+    def replaced(self, run: Boxed) -> Iterator[None]:
+        """Inside the block, AOTAutograd's calls of the graph go to `run`."""
+        before = self.call
+        self.call = run
+        try:
+            yield
+        finally:
+            self.call = before
 
 
 @dataclass
@@ -94,3 +137,27 @@ def _not_repeatable(run: Step, shadows: Shadows) -> list[StorageCopy]:
         for shadow, first in zip(shadows.all, once, strict=True)
         if not torch.equal(shadow.data, first)
     ]
+
+
+def whole(graph: CompiledGraph) -> Replay:
+    """A graph that can be called repeatedly; arguments that it changes are restored.
+
+    Raises `NotAlone` and `tcw.compiler.measure.compiled.shadows.TooMuchMemory`.
+    """
+    shadows, arguments = arguments_of(graph)
+
+    def run() -> Any:
+        with torch.no_grad():
+            return graph.run(list(arguments))
+
+    run()
+    changed = [one for one in shadows.all if not torch.equal(one.data, one.initial)]
+    return Replay(run, changed, shadows)
+
+
+def arguments_of(graph: CompiledGraph) -> tuple[Shadows, list[Any]]:
+    """Copies of the arguments of its first call, and their memory. Raises `NotAlone`."""
+    if graph.arguments is None:
+        raise NotAlone("its graph was not called")
+    shadows = Shadows()
+    return shadows, [shadows.value(value) for value in graph.arguments]

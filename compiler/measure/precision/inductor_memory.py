@@ -11,7 +11,7 @@ import torch
 from torch import fx
 
 from tcw.compiler.graphs.realised import RealisedGraph
-from tcw.compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.measure.probes.steps import GraphStep
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _REUSED = re.compile(r"^\s*(\w+) = (?:reinterpret_tensor\()?(\w+)\b[^;\n]*; del \2\b", re.MULTILINE)

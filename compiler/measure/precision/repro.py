@@ -17,8 +17,8 @@ from torch import fx
 from tcw.compiler.graphs.nodes import source_comment
 from tcw.compiler.measure.precision import operations
 from tcw.compiler.measure.precision.arithmetic import NotComparable
-from tcw.compiler.measure.precision.compare import judge
 from tcw.compiler.measure.precision.evaluate import Evaluator
+from tcw.compiler.measure.precision.judge import judge
 from tcw.compiler.measure.precision.repro_inputs import (
     DRAWN,
     STORED,
@@ -29,7 +29,7 @@ from tcw.compiler.measure.precision.repro_inputs import (
     stored,
 )
 from tcw.compiler.measure.precision.verify import KernelCut, values_of
-from tcw.compiler.trace.records import Kernel, OutputPrecision
+from tcw.compiler.trace.records import Kernel
 
 _HEAD = '''"""{title}
 
@@ -162,17 +162,9 @@ def _bounds(
     found = values_of(evaluator, order, inputs, results)
     bounds: dict[str, tuple[float, float, int]] = {}
     for node in results:
-        output, _, _ = judge(node.name, found.compared(node, found.eager[node]))
-        bounds[node.name] = _bound(output, found.eager[node].numel())
+        verdict = judge(found.compared(node, found.eager[node]))
+        bounds[node.name] = verdict.bound, verdict.lean_bound or math.inf, 2 * verdict.jumps
     return bounds
-
-
-def _bound(output: OutputPrecision, count: int) -> tuple[float, float, int]:
-    words = output.note.split()
-    jumps = int(words[2]) if output.note.startswith("rounding decides") else 0
-    if not output.lean_bound:
-        return output.bound, math.inf, 2 * jumps
-    return output.bound, output.lean_bound, 2 * jumps
 
 
 def _text(

@@ -17,9 +17,9 @@ from torch import fx
 from tcw.compiler.measure.precision import operations
 from tcw.compiler.measure.precision.arithmetic import Double, Noisy, NotComparable, Own, unit_of
 from tcw.compiler.measure.precision.attention import keeps_books
-from tcw.compiler.measure.precision.compare import JUMPING, Compared, judge
 from tcw.compiler.measure.precision.evaluate import Evaluator
-from tcw.compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.measure.precision.judge import JUMPING, Compared, judge
+from tcw.compiler.measure.probes.steps import GraphStep
 from tcw.compiler.trace.records import OutputPrecision
 
 _SMOOTH = 2
@@ -179,10 +179,9 @@ class GraphVerifier:
         """Judge a copy of an argument in another layout."""
         argument = self._known.get(node)
         if argument is not None:
-            value = Compared(observed, argument, argument, (), (), observed.dtype)
-            output, within, _ = judge(node.name, value)
-            verdict.outputs.append(output)
-            if within is False:
+            found = judge(Compared(observed, argument, argument, narrowest=observed.dtype))
+            verdict.outputs.append(found.record(node.name))
+            if found.within is False:
                 verdict.within = False
 
     def _judge(
@@ -198,13 +197,12 @@ class GraphVerifier:
         found = values_of(self._evaluator, order, inputs, targets, unread)
         undecided: list[str] = []
         for node in targets:
-            value = found.compared(node, results[node])
-            output, within, reason = judge(node.name, value)
-            verdict.outputs.append(output)
-            if within is False:
+            judged = judge(found.compared(node, results[node]))
+            verdict.outputs.append(judged.record(node.name))
+            if judged.within is False:
                 verdict.within = False
-            if reason:
-                undecided.append(reason)
+            if judged.undecided:
+                undecided.append(judged.undecided)
         if undecided and verdict.within is None:
             verdict.reason = "; ".join(dict.fromkeys(undecided))
         if verdict.step.index in self.wanted or (verdict.within is False and not self._cut):

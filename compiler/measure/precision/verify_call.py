@@ -15,7 +15,7 @@ from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.runs import RandomState, prepare
 from tcw.compiler.measure.compiled.alone import NotAlone
 from tcw.compiler.measure.compiled.collected import Collected, RecordedModel
-from tcw.compiler.measure.compiled.engine_graphs import EngineGraph
+from tcw.compiler.measure.compiled.engine_graphs import AtenGraph, EngineGraph
 from tcw.compiler.measure.compiled.named_graphs import named_graphs
 from tcw.compiler.measure.host import Host, reason_of
 from tcw.compiler.measure.precision.arithmetic import NotComparable
@@ -23,12 +23,11 @@ from tcw.compiler.measure.precision.inductor_memory import InductorMemory, names
 from tcw.compiler.measure.precision.repro import repros
 from tcw.compiler.measure.precision.reproduce import RunOutcome, tried
 from tcw.compiler.measure.precision.verify import BufferContents, GraphVerifier, StepVerdict
-from tcw.compiler.measure.probes.aten_probe import AtenGraph
+from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.engine_probe import engine_probe
-from tcw.compiler.measure.probes.graph_probe import GraphProbe, GraphStep
 from tcw.compiler.measure.probes.inductor_probe import InductorProbe
-from tcw.compiler.measure.probes.naming import BACKWARD, kernel_of_steps
-from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.measure.probes.steps import GraphStep, kernel_of_steps
+from tcw.compiler.trace.matching import BACKWARD, base_graph
 from tcw.compiler.trace.precision import worst_output
 from tcw.compiler.trace.records import (
     Engine,
@@ -44,7 +43,7 @@ from tcw.compiler.trace.records import (
 class Looked:
     """One compiled graph while it is verified."""
 
-    probe: GraphProbe
+    probe: CodeProbe
     verifier: GraphVerifier
     kernels: dict[int, Kernel]
     """By index of the step."""
@@ -246,7 +245,7 @@ def _looked(
     refused: list[tuple[str, str]] = []
 
     def look(
-        probe: GraphProbe, module: fx.GraphModule, memory: Callable[..., BufferContents]
+        probe: CodeProbe, module: fx.GraphModule, memory: Callable[..., BufferContents]
     ) -> None:
         mine = own.get(probe.graph, [])
         ids = {kernel.id: kernel for kernel in mine}

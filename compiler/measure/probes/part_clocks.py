@@ -10,7 +10,8 @@ import ctypes
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from tcw.compiler.measure.compiled.engine_graphs import EngineGraph, built_unit
+from tcw.compiler.measure.compiled.engine_graphs import EngineGraph
+from tcw.compiler.measure.compiled.engine_unit import built_unit
 from tcw.compiler.runtime.artifact import Artifact
 
 _HEAD = """
@@ -37,7 +38,9 @@ class PartClocks:
         text = self._clocked(artifact)
         if not self.parts:
             return
-        functions, handle = built_unit(graph, _HEAD.format(count=len(self.parts)) + text)
+        functions, handle = built_unit(
+            artifact, graph.compiled.call, _HEAD.format(count=len(self.parts)) + text
+        )
         self._call = graph.calling(functions)
         self._ns = (ctypes.c_long * len(self.parts)).in_dll(handle, "probe_parts")
 

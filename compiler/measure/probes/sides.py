@@ -15,9 +15,9 @@ from tcw.compiler.measure.compiled.engine_graphs import EngineGraph
 from tcw.compiler.measure.probes.between import LOSS, EagerRun
 from tcw.compiler.measure.probes.call_rounds import InPieces, Probe, Probing
 from tcw.compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost, timed_by
+from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.device_clock import device_clock
 from tcw.compiler.measure.probes.eager_probe import EagerProbe, call_cost
-from tcw.compiler.measure.probes.graph_probe import GraphProbe
 from tcw.compiler.measure.probes.laps import Lap, LapKind, timed
 from tcw.compiler.trace.records.profile import CallPhase, EagerOperation
 
@@ -140,7 +140,7 @@ class CompiledSide:
     """The compiled call with clocks in its graphs."""
 
     def __init__(
-        self, probes: Sequence[GraphProbe], on_device: bool, engine_graphs: Sequence[EngineGraph]
+        self, probes: Sequence[CodeProbe], on_device: bool, engine_graphs: Sequence[EngineGraph]
     ) -> None:
         """`engine_graphs`: those of our own engine, whose probes keep host time themselves."""
         self.on_device = on_device

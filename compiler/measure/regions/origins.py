@@ -14,8 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from tcw.compiler.measure.probes.graph_probe import GraphStep
-from tcw.compiler.measure.probes.naming import kernel_of_steps
+from tcw.compiler.measure.probes.steps import GraphStep, kernel_of_steps
 from tcw.compiler.measure.regions.alignment import words
 from tcw.compiler.measure.work.kernel_work import GraphWork
 from tcw.compiler.measure.work.operations import Work

@@ -16,6 +16,7 @@ from tcw.compiler.measure.calls.runs import PreparedRun, prepare
 from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
 from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide, plan_of
 from tcw.compiler.measure.probes.guard_cost import GuardCosts
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
 from tcw.compiler.measure.probes.laps import Side
 from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
 from tcw.compiler.measure.regions.origins import Origins
@@ -95,7 +96,7 @@ class Planted:
         eager = EagerSide(self.eager, 1, on_device=False)
         eager.describe(prepared(self.eager)())
         self.in_operation = in_operation
-        compiled = CompiledSide([self.graph.probe("0/0/inference")], False, [])
+        compiled = CompiledSide([InductorProbe("0/0/inference", self.graph)], False, [])
         probe = compiled.probes()["probed"]
         sides: dict[Side, CallSide] = {
             "eager": CallSide(prepared(self.eager), {"probed": eager.probing}),

@@ -11,9 +11,9 @@ from tcw.compiler.measure.account.readings import Measured, SideRounds
 from tcw.compiler.measure.account.records import IdCounts, records
 from tcw.compiler.measure.probes.between import EagerRun
 from tcw.compiler.measure.probes.clock import Reading
-from tcw.compiler.measure.probes.graph_probe import GraphStep
 from tcw.compiler.measure.probes.guard_cost import GuardCosts
 from tcw.compiler.measure.probes.laps import Lap, quiet_rounds
+from tcw.compiler.measure.probes.steps import GraphStep
 from tcw.compiler.measure.regions.origins import Origins
 from tcw.compiler.trace.records import Timed
 from tcw.compiler.trace.records.profile import (

@@ -16,9 +16,10 @@ from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph, inducto
 from tcw.compiler.measure.compiled.named_graphs import named_graphs
 from tcw.compiler.measure.compiled.shadows import copied
 from tcw.compiler.measure.probes.clock import HostClock, Reading
-from tcw.compiler.measure.probes.graph_probe import GraphStep
-from tcw.compiler.measure.probes.inductor_probe import InductorProbe, cost_of_marks, spans
-from tcw.compiler.measure.probes.naming import kernel_of_steps, root_graph
+from tcw.compiler.measure.probes.code_probe import cost_of_marks, spans
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
+from tcw.compiler.measure.probes.steps import GraphStep, kernel_of_steps
+from tcw.compiler.trace.matching import root_graph
 from tcw.compiler.trace.records import Kernel
 from tests.cpu.recorded import record
 
@@ -47,7 +48,7 @@ class Compiled:
     kernels: list[Kernel]
 
     def probe(self, graph: str) -> InductorProbe:
-        return self.graphs[graph].probe(graph)
+        return InductorProbe(graph, self.graphs[graph])
 
     def called(self, graph: str) -> Any:
         """A call as AOTAutograd makes it, on the first arguments."""
@@ -170,7 +171,9 @@ def test_what_is_seen_may_fail_and_the_graph_is_as_it_was(compiled: Compiled) ->
 
 def test_a_kernel_that_fails_leaves_the_readings_before_it(compiled: Compiled) -> None:
     live = compiled.graphs[BACKWARD]
-    first, *_, last = [step for step in live.probe(BACKWARD).steps if step.kind == "kernel"]
+    first, *_, last = [
+        step for step in InductorProbe(BACKWARD, live).steps if step.kind == "kernel"
+    ]
     original = getattr(live.module, last.name)
     clock = HostClock()
 
@@ -181,7 +184,7 @@ def test_a_kernel_that_fails_leaves_the_readings_before_it(compiled: Compiled) -
     try:
         with (
             pytest.raises(ValueError, match="planned"),
-            live.probe(BACKWARD).timing(clock, 100),
+            InductorProbe(BACKWARD, live).timing(clock, 100),
         ):
             compiled.called(BACKWARD)
     finally:
@@ -200,7 +203,7 @@ def test_a_graph_that_cannot_be_taken_apart_is_timed_whole(tmp_path: Any) -> Non
             self.call = lambda arguments: [sum(arguments)]
 
     live = InductorGraph(Module())
-    probe = live.probe("0/0/forward")
+    probe = InductorProbe("0/0/forward", live)
     assert probe.steps == []
     assert probe.unmeasured == "it was timed whole: its wrapper is C++ code"
     clock = HostClock()
