@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from tcw.compiler.measure.compiled.guard_cost import GuardCosts
 from tcw.compiler.measure.probes.between import in_rounds
 from tcw.compiler.measure.probes.clock import Reading
 from tcw.compiler.measure.probes.code_probe import CodeProbe
-from tcw.compiler.measure.probes.guard_cost import GuardCosts
 from tcw.compiler.measure.probes.laps import Laps, Side
 from tcw.compiler.measure.probes.library_calls import less_calling, times
 from tcw.compiler.measure.regions.origins import Origins

@@ -15,8 +15,14 @@ import torch
 from torch import fx
 
 from tcw.compiler.measure.precision import operations
-from tcw.compiler.measure.precision.arithmetic import Double, Noisy, NotComparable, Own, unit_of
-from tcw.compiler.measure.precision.attention import keeps_books
+from tcw.compiler.measure.precision.arithmetic import (
+    Double,
+    Noisy,
+    NotComparable,
+    Own,
+    is_auxiliary,
+    unit_of,
+)
 from tcw.compiler.measure.precision.evaluate import Evaluator
 from tcw.compiler.measure.precision.judge import JUMPING, Compared, judge
 from tcw.compiler.measure.probes.steps import GraphStep
@@ -295,7 +301,7 @@ def _results(results: dict[fx.Node, Any]) -> dict[fx.Node, Any]:
     return {
         node: value
         for node, value in results.items()
-        if not keeps_books(node, operations.base_name)
+        if not is_auxiliary(node)
         and not (
             operations.is_view(node.target)
             and any(source in results for source in node.all_input_nodes)

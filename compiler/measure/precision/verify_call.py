@@ -19,7 +19,7 @@ from tcw.compiler.measure.compiled.engine_graphs import AtenGraph, EngineGraph
 from tcw.compiler.measure.compiled.named_graphs import named_graphs
 from tcw.compiler.measure.host import Host, reason_of
 from tcw.compiler.measure.precision.arithmetic import NotComparable
-from tcw.compiler.measure.precision.inductor_memory import InductorMemory, names_in
+from tcw.compiler.measure.precision.inductor_memory import InductorMemory
 from tcw.compiler.measure.precision.repro import repros
 from tcw.compiler.measure.precision.reproduce import RunOutcome, tried
 from tcw.compiler.measure.precision.verify import BufferContents, GraphVerifier, StepVerdict
@@ -80,7 +80,7 @@ def verify(
         with host.unrecorded(), ExitStack() as stack:
             for one in list(looked):
                 try:
-                    first = _Once(one.verifier, isinstance(one.probe, InductorProbe))
+                    first = _Once(one.verifier)
                     stack.enter_context(one.probe.observing(first.after, first.before))
                 except NotAlone as error:
                     looked.remove(one)
@@ -210,19 +210,13 @@ def _words(record: KernelPrecision) -> str:
 class _Once:
     """A verifier that observes only the first run of its graph."""
 
-    def __init__(self, verifier: GraphVerifier, by_text: bool) -> None:
-        """`by_text`: a step reads the values that its call names, out of all known ones."""
+    def __init__(self, verifier: GraphVerifier) -> None:
         self.verifier = verifier
-        self.by_text = by_text
         self._last = -1
 
     def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
-        if step.index <= self._last:
-            return
-        if self.by_text:
-            read = names_in(step.text)
-            tensors = {name: value for name, value in tensors.items() if name in read}
-        self.verifier.before(step, tensors)
+        if step.index > self._last:
+            self.verifier.before(step, tensors)
 
     def after(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
         if step.index > self._last:
@@ -270,7 +264,7 @@ def _looked(
             code: str = graph.source,
         ) -> BufferContents:
             operations = {index: kernel.nodes for index, kernel in of_steps.items()}
-            return InductorMemory(realised, probe.steps, operations, code)
+            return InductorMemory(realised, probe.code.reads, operations, code)
 
         look(probe, realised.module, memory)
     refused += [(id, "its code was not found again") for id in (named.lost if named else ())]

@@ -1,28 +1,62 @@
-"""Times each nest of kernels with several loop nests: in rounds of its own, on request."""
+"""Times each nest of kernels with several loop nests: in rounds of its own, on request. The kernels
+are built again with clocks."""
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tcw.compiler.control.hooks import Hook, Missing
 from tcw.compiler.measure.compiled.alone import NotAlone
 from tcw.compiler.measure.compiled.engine_graphs import EngineGraph
+from tcw.compiler.measure.compiled.engine_unit import built_unit
 from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph
 from tcw.compiler.measure.compiled.named_graphs import named_graphs
 from tcw.compiler.measure.host import reason_of
-from tcw.compiler.measure.probes.nest_clocks import NestClocks
-from tcw.compiler.measure.probes.part_clocks import PartClocks, several_parts
 from tcw.compiler.measure.rounds.noise import timed
 from tcw.compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
-from tcw.compiler.trace.loop_nests import outermost_loops
+from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.trace.generated_code import definitions
+from tcw.compiler.trace.loop_nests import LoopNest, outermost_loops
 from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import Kernel, KernelNests, NestTime, Record
 
+HOOK = Hook(
+    name="clocks in loop nests",
+    offers="profile: the time of each loop nest of Inductor's kernels",
+    needs=(
+        "torch._inductor.async_compile:AsyncCompile.cpp_pybinding(argtypes, source_code)",
+        "torch._inductor.async_compile:AsyncCompile.wait(scope)",
+    ),
+    test="measure/probes/test_kernel_nests.py",
+)
 ROUNDS = 7
 MOST = 16
 """The maximum number of kernels that are built again: each takes seconds."""
+_NEST_HEAD = """\
+#include <chrono>
+static long probe_ns[{count}];
+extern "C" long* probe_nests() {{ return probe_ns; }}
+static inline long probe_now() {{
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return (long)std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+}}"""
+_FIRST = "omp_get_thread_num() == 0"
+_END = "''')"
+_PART_HEAD = """
+extern "C" {{
+int clock_gettime(int, long*);
+long probe_parts[{count}];
+}}
+static inline long probe_part_now() {{
+  long now[2];
+  clock_gettime(1, now);
+  return now[0] * 1000000000 + now[1];
+}}
+"""
 
 
 @dataclass
@@ -150,3 +184,119 @@ def _not_built(kernel: Kernel, call: int, error: Exception) -> KernelNests:
 
 def _record(kernel: Kernel, call: int, **found: Any) -> KernelNests:
     return KernelNests(graph=base_graph(kernel.graph), kernel=kernel.id, call=call, **found)
+
+
+def clocked(text: str, nests: Sequence[LoopNest]) -> str:
+    """The kernel's text with clocks; `probe_nests()` returns their sums."""
+    before: dict[int, list[str]] = {}
+    after: dict[int, list[str]] = {}
+    for place, nest in enumerate(nests):
+        now = f"{_FIRST} ? probe_now() : 0" if nest.shared else "probe_now()"
+        adds = f"probe_ns[{place}] += probe_now() - probe_at_{place};"
+        before.setdefault(nest.first, []).append(f"const long probe_at_{place} = {now};")
+        after.setdefault(nest.last, []).append(f"if ({_FIRST}) {adds}" if nest.shared else adds)
+    lines: list[str] = []
+    headed = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        lines += [*before.get(number, ()), line, *after.get(number, ())]
+        if not headed and line.startswith("#include"):
+            headed = True
+            lines.append(_NEST_HEAD.format(count=len(nests)))
+    return "\n".join(lines)
+
+
+class NestClocks:
+    """One kernel that Inductor generated, with a clock around each of its loop nests. A nest shared
+    by all threads of a team is timed by the first thread: from its arrival at the nest until it has
+    passed the nest's barrier. Building it takes seconds. Raises the
+    compiler's errors, `LookupError` if the kernel's text is not as expected, and `Missing`."""
+
+    def __init__(self, module: Any, source: str, name: str) -> None:
+        if reason := HOOK.missing():
+            raise Missing(reason)
+        from torch._inductor.async_compile import AsyncCompile
+
+        found = next((one for one in definitions(source) if one.name == name), None)
+        if found is None or found.how != "cpp_pybinding" or not source.startswith(_END, found.end):
+            raise LookupError(f"{name} is not where it is expected")
+        text = found.source
+        self.name = name
+        self.nests = outermost_loops(text)
+        self._module = module
+        statement = source[found.start : found.end] + _END
+        statement = statement.replace(text, clocked(text, self.nests))
+        made: dict[str, Any] = {"async_compile": AsyncCompile()}
+        exec(statement, made)
+        made["async_compile"].wait(made)
+        self._function: Callable[..., Any] = made[name]
+        library = ctypes.CDLL(self._function.__self__.__file__)
+        library.probe_nests.restype = ctypes.POINTER(ctypes.c_long)
+        self._ns = library.probe_nests()
+
+    @contextmanager
+    def timing(self) -> Iterator[Callable[[], list[float]]]:
+        """Inside, the module calls this kernel. Yields a function that returns the seconds of each
+        nest since then, summed over all calls."""
+        for place in range(len(self.nests)):
+            self._ns[place] = 0
+        before = getattr(self._module, self.name)
+        setattr(self._module, self.name, self._function)
+        try:
+            yield lambda: [self._ns[place] / 1e9 for place in range(len(self.nests))]
+        finally:
+            setattr(self._module, self.name, before)
+
+
+class PartClocks:
+    """All kernels of one graph of our engine that have parts: loops that run in sequence, for each
+    of which the kernel calls a function (compiler/codegen/cpp/nests/emit.py). Raises `NotAlone` if
+    the unit cannot be built."""
+
+    def __init__(self, graph: EngineGraph) -> None:
+        self.graph = graph
+        self.parts: list[tuple[str, int]] = []
+        """(kernel, line of the part's loop in the kernel's text) of each clock."""
+        artifact = graph.compiled.artifact
+        text = self._clocked(artifact)
+        if not self.parts:
+            return
+        functions, handle = built_unit(
+            artifact, graph.compiled.call, _PART_HEAD.format(count=len(self.parts)) + text
+        )
+        self._call = graph.calling(functions)
+        self._ns = (ctypes.c_long * len(self.parts)).in_dll(handle, "probe_parts")
+
+    def loops(self, kernel: str) -> list[int]:
+        """The line of the first loop of each part, in the kernel's text."""
+        return [line for name, line in self.parts if name == kernel]
+
+    @contextmanager
+    def timing(self) -> Iterator[Callable[[str], list[float]]]:
+        """Inside, the graph runs with clocks. Yields a function that returns the seconds of each
+        part of a kernel since then, summed over all calls."""
+        for place in range(len(self.parts)):
+            self._ns[place] = 0
+        with self.graph.replaced(self._call):
+            yield self._read
+
+    def _read(self, kernel: str) -> list[float]:
+        of = [place for place, (name, _) in enumerate(self.parts) if name == kernel]
+        return [self._ns[place] / 1e9 for place in of]
+
+    def _clocked(self, artifact: Artifact) -> str:
+        lines = artifact.unit.split("\n")
+        for name, kernel in artifact.kernels.items():
+            for part in kernel.parts:
+                number, place = len(self.parts), kernel.line + part.call - 2
+                self.parts.append((name, part.loop))
+                lines[place] = (
+                    f"    {{ const long probe_at = probe_part_now(); {lines[place].strip()} "
+                    f"probe_parts[{number}] += probe_part_now() - probe_at; }}"
+                )
+        return "\n".join(lines)
+
+
+def several_parts(clocks: PartClocks) -> Sequence[str]:
+    """The kernels that have more than one part."""
+    names = [name for name, _ in clocks.parts]
+    return [name for name in dict.fromkeys(names) if names.count(name) > 1]

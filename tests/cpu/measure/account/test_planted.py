@@ -13,9 +13,9 @@ from tcw.compiler.measure.account.readings import Measured
 from tcw.compiler.measure.account.records import IdCounts, records
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.runs import PreparedRun, prepare
+from tcw.compiler.measure.compiled.guard_cost import GuardCosts
 from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
 from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide, plan_of
-from tcw.compiler.measure.probes.guard_cost import GuardCosts
 from tcw.compiler.measure.probes.inductor_probe import InductorProbe
 from tcw.compiler.measure.probes.laps import Side
 from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide

@@ -9,9 +9,9 @@ import pytest
 
 from tcw.compiler.measure.account.readings import Measured, SideRounds
 from tcw.compiler.measure.account.records import IdCounts, records
+from tcw.compiler.measure.compiled.guard_cost import GuardCosts
 from tcw.compiler.measure.probes.between import EagerRun
 from tcw.compiler.measure.probes.clock import Reading
-from tcw.compiler.measure.probes.guard_cost import GuardCosts
 from tcw.compiler.measure.probes.laps import Lap, quiet_rounds
 from tcw.compiler.measure.probes.steps import GraphStep
 from tcw.compiler.measure.regions.origins import Origins

@@ -12,8 +12,7 @@ import torch
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.measure.compiled.engine_graphs import engine_graphs
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
-from tcw.compiler.measure.probes.nest_clocks import NestClocks, clocked
-from tcw.compiler.measure.probes.part_clocks import PartClocks, several_parts
+from tcw.compiler.measure.probes.kernel_nests import NestClocks, PartClocks, clocked, several_parts
 from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
 from tcw.compiler.trace.loop_nests import outermost_loops
 
