@@ -77,7 +77,7 @@ def eager_account(
     lines = [line("operations", running, what)]
     if side.host:
         lines.append(_left(side, phase))
-    else:
+    elif not measured.phase:  # around a step's operations is its probe's own work
         own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
         around = less(side.probed(phase), running, own)
         lines.append(line("dispatch", around, "Python, autograd"))
@@ -122,8 +122,7 @@ def _around(
         base
         for probe, base in zip(measured.probes, measured.bases, strict=True)
         if base in side.seconds
-        and (not phase or (phase == "backward") == probe.graph.endswith(BACKWARD))
-        and phase != "step"
+        and (phase == measured.phase or (phase == "backward") == probe.graph.endswith(BACKWARD))
     ]
     whole = summed((side.seconds[base] for base in graphs), side.rounds)
     own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
@@ -140,7 +139,7 @@ def _around(
         line(
             "dispatch",
             less(side.probed(phase), whole, guards, between, own),
-            "Dynamo's and AOTAutograd's wrappers",
+            f"{'guards, ' if measured.phase else ''}Dynamo's and AOTAutograd's wrappers",
         ),
     ]
 

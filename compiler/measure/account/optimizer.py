@@ -9,43 +9,36 @@ place, so that every round does the same work.
 from __future__ import annotations
 
 import copy
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import torch
 from torch._dynamo.utils import counters
 
 from tcw.compiler.control.describe import class_name
 from tcw.compiler.control.user_error import UserError
-from tcw.compiler.measure.account.accounts import account, less, line, remainder_noise, summed
-from tcw.compiler.measure.account.readings import SideRounds
-from tcw.compiler.measure.account.records import IdCounts, times
+from tcw.compiler.measure.account.readings import Measured
+from tcw.compiler.measure.account.records import IdCounts, step_records
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.runs import Model, RandomState, RunPiece, original_of, prepare
 from tcw.compiler.measure.compiled.collected import RecordedModel
 from tcw.compiler.measure.compiled.engine_graphs import AtenGraph, EngineGraph, engine_graphs
+from tcw.compiler.measure.compiled.guard_cost import GuardCosts
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
 from tcw.compiler.measure.host import Host, reason_of
 from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide
-from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.engine_probe import engine_probe
 from tcw.compiler.measure.probes.inductor_probe import InductorProbe
-from tcw.compiler.measure.probes.laps import Side, quiet_rounds
 from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
-from tcw.compiler.measure.rounds.noise import difference, timed
+from tcw.compiler.measure.regions.origins import Origins
 from tcw.compiler.measure.rounds.rounds import RoundsPlan
 from tcw.compiler.measure.rounds.team import Team
-from tcw.compiler.trace.plurals import plural
 from tcw.compiler.trace.records import Record, Warned
-from tcw.compiler.trace.records.profile import AccountLine, CompiledStep, EagerOperation, Region
 from tcw.compiler.trace.records.session import GradMode
 
 ROUNDS = 30
 WARM_UPS = 3
-IDLE = "what the device's work leaves of the step"
 
 Action = Callable[..., Any]
 """An optimizer's `step`, eager or compiled."""
@@ -219,23 +212,20 @@ def _measured(
         raise RuntimeError(before.probe.differs)
     if team.contended:
         return
-    sides = {side: SideRounds(laps) for side, laps in quiet_rounds(rounds.laps).items()}
-    operations = before.probe.operations
-    steps = _steps_of(call, graphs, after.bases)
-    label = type(eager.optimizer).__name__
-    yield from _step_records(call, label, operations, steps, sides, numbers)
-    kinds = {key: one.kind for key, one in steps.items()}
-    lines = {
-        "eager": _eager_lines(sides["eager"], operations),
-        "compiled": _compiled_lines(sides["compiled"], after.bases, kinds, eager.on_device),
-    }
-    for side, found in sides.items():
-        whole = found.plain("step")
-        if eager.on_device:
-            busy = sum(one.time.median for one in lines[side])
-            lines[side].append(line("idle", less(whole, [busy] * len(whole)), IDLE))
-        noise = remainder_noise(found, "step")
-        yield account(side, call, "step", whole, lines[side], noise)
+    measured = Measured(
+        call=call,
+        device="cuda" if eager.on_device else "cpu",
+        probes=graphs,
+        bases=after.bases,
+        end=after.end,
+        origins=Origins([]),
+        canonical=str,
+        operations=before.probe.operations,
+        laps=rounds.laps,
+        guards=GuardCosts(),
+        phase="step",
+    )
+    yield from step_records(measured, type(eager.optimizer).__name__, numbers)
 
 
 def _start(one: Trained, inputs: InputSet) -> None:
@@ -249,99 +239,3 @@ def _start(one: Trained, inputs: InputSet) -> None:
         for parameter, value in zip(parameters, before, strict=True):
             parameter.copy_(value)
     one.remember()
-
-
-def _eager_lines(side: SideRounds, operations: Sequence[EagerOperation]) -> list[AccountLine]:
-    # the time between them is Python's and the probe's: it has no line
-    together = summed(side.seconds.values(), side.rounds)
-    return [line("operations", together, f"{len(operations)} of ATen")]
-
-
-def _compiled_lines(
-    side: SideRounds, bases: Sequence[int], kinds: Mapping[int, str], on_device: bool
-) -> list[AccountLine]:
-    whole = summed((side.seconds[key] for key in bases if key in side.seconds), side.rounds)
-    parts = {
-        kind: summed(
-            (found for key, found in side.seconds.items() if kinds.get(key) == kind), side.rounds
-        )
-        for kind in ("kernel", "aten")
-    }
-    counts = Counter(kinds.values())
-    working = [
-        line("kernels", parts["kernel"], plural(counts["kernel"], "kernel")),
-        line("aten", parts["aten"], plural(counts["aten"], "call")),
-    ]
-    if on_device:
-        return working
-    wrapper = less(whole, *parts.values())
-    return [
-        *working,
-        line("wrapper", wrapper, f"of {plural(len(bases), 'graph')}"),
-        line("dispatch", less(side.probed("step"), whole), "guards, Dynamo's wrappers"),
-    ]
-
-
-def _step_records(
-    call: int,
-    label: str,
-    operations: Sequence[EagerOperation],
-    steps: Mapping[int, CompiledStep],
-    sides: Mapping[Side, SideRounds],
-    numbers: IdCounts,
-) -> Iterator[Record]:
-    """The operations, the compiled steps, and one region of both: the step's graphs are not part of
-    the recording, so it is unknown which operation a kernel carries out. `operations` by key of
-    their readings, `steps` by theirs."""
-    eager, compiled = sides["eager"], sides["compiled"]
-    known = [
-        msgspec.structs.replace(one, id=f"e{numbers.operations + key}", of="", **times(eager, key))
-        for key, one in enumerate(operations)
-    ]
-    numbers.operations += len(known)
-    ran = [
-        msgspec.structs.replace(one, id=f"s{numbers.steps + place}", **times(compiled, key))
-        for place, (key, one) in enumerate(
-            (key, one) for key, one in steps.items() if key in compiled.seconds
-        )
-    ]
-    numbers.steps += len(ran)
-    yield from known
-    yield from ran
-    rounds = min(eager.rounds, compiled.rounds)
-    before = summed((found for key, found in eager.seconds.items() if key < len(known)), rounds)
-    after = summed((found for key, found in compiled.seconds.items() if key in steps), rounds)
-    gained, noise = difference(before, after, independent=True)
-    yield Region(
-        id=f"r{numbers.regions}",
-        call=call,
-        label=label,
-        phase="step",
-        steps=tuple(one.id for one in ran),
-        operations=tuple(one.id for one in known),
-        eager=timed(before),
-        compiled=timed(after) if ran else None,
-        difference=gained,
-        noise=noise,
-    )
-    numbers.regions += 1
-
-
-def _steps_of(
-    call: int, graphs: Sequence[CodeProbe], bases: Sequence[int]
-) -> dict[int, CompiledStep]:
-    """By key of their readings, before anything was read."""
-    return {
-        base + 1 + one.index: CompiledStep(
-            id="",
-            call=call,
-            kind=one.kind,
-            name=one.name,
-            phase="step",
-            graph=f"step/{place}",
-            index=one.index,
-            part="optimizer",
-        )
-        for place, (graph, base) in enumerate(zip(graphs, bases, strict=True))
-        for one in graph.steps
-    }

@@ -67,7 +67,7 @@ def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: IdCounts)
         if not isinstance(error, Exception):
             raise
         return None
-    if not numbers.ceilings:
+    if not numbers.ceilings and not measured.contended:
         numbers.ceilings = True
         _emit_ceilings(host, measured.device)
     for record in made:
@@ -175,11 +175,11 @@ def _emit_ceilings(host: Host, device: str) -> None:
     try:
         with host.unrecorded():
             found = ceilings("cuda" if device.startswith("cuda") else "cpu")
+        reason = "the machine is busy"
     except (RuntimeError, OSError, MemoryError) as error:
-        reason = reason_of(error)
-        host.emit(Warned(message=f"the machine's ceilings were not measured: {reason}"))
-        return
-    host.emit(found)
+        found, reason = None, reason_of(error)
+    unknown = Warned(message=f"the machine's ceilings were not measured: {reason}")
+    host.emit(found if found is not None else unknown)
 
 
 def _teller(host: Host, doing: str, rounds: int) -> Callable[[int], None]:

@@ -36,6 +36,8 @@ class Measured:
     """By key of their readings."""
     laps: dict[Side, Laps]
     guards: GuardCosts
+    phase: CallPhase = ""
+    """The only phase, of an optimizer's step; "" for a call."""
     compiled_again: int = 0
     contended: bool = False
     unmeasured: Sequence[tuple[Unmeasured, str]] = ()

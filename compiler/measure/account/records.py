@@ -70,6 +70,37 @@ def _parts(
     yield _timeline(measured.call, "compiled", compiled, {k: p.step.id for k, p in steps.items()})
 
 
+def step_records(measured: Measured, label: str, numbers: IdCounts) -> Iterator[Record]:
+    """Of an optimizer's step: its operations, its compiled steps, one region of both, the accounts.
+    Its graphs are not part of the recording, so it is unknown which operation a kernel carries
+    out; a fused optimizer carries out all of them."""
+    rounds = quiet_rounds(measured.laps)
+    eager, compiled = SideRounds(rounds["eager"]), SideRounds(rounds["compiled"])
+    operations = _operations(measured, eager, numbers)
+    yield from operations.values()
+    steps = _steps(measured, compiled, numbers)
+    yield from (placed.step for placed in steps.values())
+    count = min(eager.rounds, compiled.rounds)
+    before = summed((eager.seconds[key] for key in operations if key in eager.seconds), count)
+    after = summed((compiled.seconds[key] for key in steps), count)
+    gained, noise = difference(before, after, independent=True)
+    yield Region(
+        id=f"r{numbers.regions}",
+        call=measured.call,
+        label=label,
+        phase="step",
+        steps=tuple(placed.step.id for placed in steps.values()),
+        operations=tuple(one.id for one in operations.values()),
+        eager=timed(before),
+        compiled=timed(after) if steps else None,
+        difference=gained,
+        noise=noise,
+    )
+    numbers.regions += 1
+    yield eager_account(measured, eager, operations, "step")
+    yield compiled_account(measured, compiled, steps, "step")
+
+
 def _operations(
     measured: Measured, side: SideRounds, numbers: IdCounts
 ) -> dict[int, EagerOperation]:
@@ -127,7 +158,7 @@ def _graph_steps(measured: Measured, side: SideRounds) -> Iterator[_Found]:
     training = "backward" in side.phases
     for probe, base in zip(measured.probes, measured.bases, strict=True):
         calls = measured.origins.calls(probe.graph, probe.steps)
-        phase: CallPhase = ""
+        phase = measured.phase
         if training:
             phase = "backward" if probe.graph.endswith(BACKWARD) else "forward"
         for one in probe.steps:
@@ -142,6 +173,7 @@ def _graph_steps(measured: Measured, side: SideRounds) -> Iterator[_Found]:
                 phase=phase,
                 graph=probe.graph,
                 index=one.index,
+                part="optimizer" if phase == "step" else "model",
             )
             found = {"launches": len(side.seen[key]), **times(side, key)}
             yield key, msgspec.structs.replace(step, **found), calls.get(one.index)

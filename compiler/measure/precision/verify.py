@@ -70,7 +70,7 @@ class StepVerdict:
 
 
 class GraphVerifier:
-    """Verifies one run of one compiled graph."""
+    """Verifies the first run of one compiled graph."""
 
     def __init__(
         self, module: fx.GraphModule, memory: BufferContents, wanted: Collection[int] = ()
@@ -89,11 +89,15 @@ class GraphVerifier:
             for node in module.graph.nodes
             if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.SymInt)
         }
+        self._last = -1
+        """Index of the last step that was verified: a later run begins again with the first."""
         self._cut = False
         """A wrong step was cut out: storing the values of one is enough."""
 
     def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
         """A step is about to run."""
+        if step.index <= self._last:
+            return
         self._read = {}
         for node, value in self._in(tensors).items():
             if node.op == "placeholder":
@@ -106,6 +110,9 @@ class GraphVerifier:
 
     def after(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
         """The step has run."""
+        if step.index <= self._last:
+            return
+        self._last = step.index
         made = set(self.memory.complete(step.index))
         written = self._in({name: value for name, value in tensors.items() if name in made})
         results = {

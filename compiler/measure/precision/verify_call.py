@@ -26,7 +26,7 @@ from tcw.compiler.measure.precision.verify import BufferContents, GraphVerifier,
 from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.engine_probe import engine_probe
 from tcw.compiler.measure.probes.inductor_probe import InductorProbe
-from tcw.compiler.measure.probes.steps import GraphStep, kernel_of_steps
+from tcw.compiler.measure.probes.steps import kernel_of_steps
 from tcw.compiler.trace.matching import BACKWARD, base_graph
 from tcw.compiler.trace.precision import worst_output
 from tcw.compiler.trace.records import (
@@ -80,8 +80,8 @@ def verify(
         with host.unrecorded(), ExitStack() as stack:
             for one in list(looked):
                 try:
-                    first = _Once(one.verifier)
-                    stack.enter_context(one.probe.observing(first.after, first.before))
+                    observing = one.probe.observing(one.verifier.after, one.verifier.before)
+                    stack.enter_context(observing)
                 except NotAlone as error:
                     looked.remove(one)
                     refused.append((one.probe.graph, str(error)))
@@ -205,23 +205,6 @@ def _words(record: KernelPrecision) -> str:
         f"In the model {worst.node} was off by {worst.error:.2g} of its largest value, eager by "
         f"{worst.eager_error:.2g}, rounding explains {worst.bound:.2g}{more}."
     )
-
-
-class _Once:
-    """A verifier that observes only the first run of its graph."""
-
-    def __init__(self, verifier: GraphVerifier) -> None:
-        self.verifier = verifier
-        self._last = -1
-
-    def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
-        if step.index > self._last:
-            self.verifier.before(step, tensors)
-
-    def after(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
-        if step.index > self._last:
-            self._last = step.index
-            self.verifier.after(step, tensors)
 
 
 def _looked(

@@ -56,8 +56,6 @@ class Ceilings(Record):
     """Unix time."""
     kept: bool = False
     """Whether an earlier recording on this machine measured it."""
-    partial: bool = False
-    """Whether disturbed measurements were left out; nothing is known beyond the largest set."""
     note: str = ""
     """The conditions of the figures: `float32 products in precision 'high'`."""
 
