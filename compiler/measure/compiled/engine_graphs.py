@@ -22,7 +22,6 @@ from tcw.compiler.measure.compiled.alone import NotAlone, Redirected, Step
 from tcw.compiler.measure.compiled.engine_unit import ClockedUnit, KernelCall, Observer
 from tcw.compiler.measure.compiled.shadows import Shadows, StorageCopy, copied
 from tcw.compiler.measure.rounds.whole_runs import DeviceRun
-from tcw.compiler.runtime.artifact import Artifact
 from tcw.compiler.runtime.compiled import Compiled, run_wrapper
 from tcw.compiler.runtime.python_path import PythonSegment
 
@@ -139,12 +138,9 @@ class EngineGraph(Redirected):
     def _on_gpu(self) -> bool:
         return self.compiled.artifact.device >= 0
 
-    def calling(
-        self, functions: Mapping[str, Any], artifact: Artifact | None = None
-    ) -> Callable[[list[Any]], Any]:
-        """The graph's callable with these functions in place of its own. `artifact`: with another
-        wrapper."""
-        artifact, call = artifact or self.compiled.artifact, self.compiled.call
+    def calling(self, functions: Mapping[str, Any]) -> Callable[[list[Any]], Any]:
+        """The graph's callable with these functions in place of its own."""
+        artifact, call = self.compiled.artifact, self.compiled.call
         if artifact.entry:
             whole: Callable[[list[Any]], Any] = functions.get(artifact.entry, call)
             return whole

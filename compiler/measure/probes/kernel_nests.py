@@ -6,7 +6,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from tcw.compiler.control.hooks import Hook, Missing
@@ -18,7 +17,6 @@ from tcw.compiler.measure.compiled.named_graphs import named_graphs
 from tcw.compiler.measure.host import reason_of
 from tcw.compiler.measure.rounds.noise import timed
 from tcw.compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
-from tcw.compiler.runtime.artifact import Artifact
 from tcw.compiler.trace.generated_code import definitions
 from tcw.compiler.trace.loop_nests import LoopNest, outermost_loops
 from tcw.compiler.trace.matching import base_graph
@@ -59,27 +57,6 @@ static inline long probe_part_now() {{
 """
 
 
-@dataclass
-class _Timed:
-    """One kernel with clocks around its nests."""
-
-    kernel: Kernel
-    lines: Sequence[int]
-    """The outermost loop of each, in the kernel's text."""
-    rounds: list[list[float]] = field(default_factory=list)
-
-    def record(self, call: int) -> KernelNests:
-        each = zip(*self.rounds, strict=True)
-        found = zip(self.lines, each, strict=True)
-        nests = tuple(NestTime(line=line, time=timed(times)) for line, times in found)
-        return _record(self.kernel, call, nests=nests)
-
-
-_Read = Callable[[], list[float]]
-_Clock = tuple[_Timed, Callable[[ExitStack], _Read]]
-"""A kernel, and the function that starts its clocks."""
-
-
 def kernel_nests(
     of_inductor: Sequence[InductorGraph],
     of_engine: Sequence[EngineGraph],
@@ -89,34 +66,35 @@ def kernel_nests(
 ) -> Iterator[KernelNests]:
     """`run` makes the profiled call once, on fresh inputs. What cannot be built is reported."""
     kernels = [one for one in records if isinstance(one, Kernel) and one.language == "cpp"]
-    clocks: list[_Clock] = []
     graphs = named_graphs(of_inductor, records).graphs if of_inductor else {}
-    for made in (*_of_inductor(graphs, kernels, call), *_of_engine(of_engine, kernels, call)):
-        if isinstance(made, KernelNests):
-            yield made
+    timed_kernels: list[_Clocked] = []
+    for kernel, made in (*_of_inductor(graphs, kernels), *_of_engine(of_engine, kernels)):
+        if isinstance(made, str):
+            yield _record(kernel, call, reason=made)
         else:
-            clocks.append(made)
+            timed_kernels.append((kernel, made))
+    rounds: list[list[list[float]]] = []
 
     def once(_: object = None) -> list[list[float]]:
         with ExitStack() as stack:
-            reads = [start(stack) for _, start in clocks]
+            for clocks in dict.fromkeys(clocks for _, clocks in timed_kernels):
+                stack.enter_context(clocks.timing())
             run()
-            return [read() for read in reads]
+            return [clocks.read(kernel.name) for kernel, clocks in timed_kernels]
 
-    def make(_: object, turn: int, count: int) -> None:
-        for (one, _), seconds in zip(clocks, once(), strict=True):
-            one.rounds.append(seconds)
-
-    if clocks:
+    if timed_kernels:
         warm_up([run], once)
-        in_rounds([[run]], make, RoundsPlan(ROUNDS))
-    for one, _ in clocks:
-        yield one.record(call)
+        in_rounds([[run]], lambda *_: rounds.append(once()), RoundsPlan(ROUNDS))
+    for (kernel, clocks), of_kernel in zip(timed_kernels, zip(*rounds, strict=True), strict=True):
+        each = zip(clocks.loops[kernel.name], zip(*of_kernel, strict=True), strict=True)
+        nests = tuple(NestTime(line=line, time=timed(times)) for line, times in each)
+        yield _record(kernel, call, nests=nests)
 
 
 def _of_inductor(
-    graphs: Mapping[str, InductorGraph], kernels: Sequence[Kernel], call: int
-) -> Iterator[_Clock | KernelNests]:
+    graphs: Mapping[str, InductorGraph], kernels: Sequence[Kernel]
+) -> Iterator[tuple[Kernel, NestClocks | str]]:
+    """Each kernel of several nests, with clocks or why it has none."""
     built = 0
     for id, graph in graphs.items():
         for name in graph.kernels:
@@ -125,49 +103,26 @@ def _of_inductor(
                 continue
             built += 1
             if built > MOST:
-                yield _record(kernel, call, reason=f"{MOST} kernels before it were built again")
+                yield kernel, f"{MOST} kernels before it were built again"
                 continue
             try:
-                clock = NestClocks(graph.module, graph.source, name)
+                yield kernel, NestClocks(graph.module, graph.source, name)
             except Exception as error:  # of torch, of the compiler
-                yield _not_built(kernel, call, error)
-                continue
-
-            def start(stack: ExitStack, clock: NestClocks = clock) -> _Read:
-                return stack.enter_context(clock.timing())
-
-            yield _Timed(kernel, [nest.line for nest in clock.nests]), start
+                yield kernel, _not_built(error)
 
 
 def _of_engine(
-    graphs: Sequence[EngineGraph], kernels: Sequence[Kernel], call: int
-) -> Iterator[_Clock | KernelNests]:
+    graphs: Sequence[EngineGraph], kernels: Sequence[Kernel]
+) -> Iterator[tuple[Kernel, PartClocks | str]]:
     for graph in graphs:
         try:
-            clocks = PartClocks(graph)
+            clocks: PartClocks | str = PartClocks(graph)
         except NotAlone as error:
-            names = (_only(kernels, graph.graph, name) for name in graph.kernels)
-            yield from (_not_built(kernel, call, error) for kernel in names if kernel)
-            continue
-        entered: list[Callable[[str], list[float]]] = []
-        for name in several_parts(clocks):
+            clocks = _not_built(error)
+        for name in graph.kernels if isinstance(clocks, str) else clocks.loops:
             kernel = _only(kernels, graph.graph, name)
-            if kernel is None:
-                continue
-
-            def start(
-                stack: ExitStack,
-                clocks: PartClocks = clocks,
-                name: str = name,
-                entered: list[Any] = entered,
-            ) -> _Read:
-                if not entered:  # one for all kernels of the graph
-                    entered.append(stack.enter_context(clocks.timing()))
-                    stack.callback(entered.clear)
-                read = entered[0]
-                return lambda: read(name)
-
-            yield _Timed(kernel, clocks.loops(name)), start
+            if kernel is not None:
+                yield kernel, clocks
 
 
 def _only(kernels: Sequence[Kernel], graph: str, name: str) -> Kernel | None:
@@ -177,9 +132,8 @@ def _only(kernels: Sequence[Kernel], graph: str, name: str) -> Kernel | None:
     return found[0] if len(found) == 1 else None
 
 
-def _not_built(kernel: Kernel, call: int, error: Exception) -> KernelNests:
-    reason = reason_of(error, 200)
-    return _record(kernel, call, reason=f"it could not be built with clocks: {reason}")
+def _not_built(error: Exception) -> str:
+    return f"it could not be built with clocks: {reason_of(error, 200)}"
 
 
 def _record(kernel: Kernel, call: int, **found: Any) -> KernelNests:
@@ -220,11 +174,13 @@ class NestClocks:
         if found is None or found.how != "cpp_pybinding" or not source.startswith(_END, found.end):
             raise LookupError(f"{name} is not where it is expected")
         text = found.source
+        nests = outermost_loops(text)
         self.name = name
-        self.nests = outermost_loops(text)
+        self.loops = {name: [nest.line for nest in nests]}
+        """Kernel -> the line of the outermost loop of each nest, in the kernel's text."""
         self._module = module
         statement = source[found.start : found.end] + _END
-        statement = statement.replace(text, clocked(text, self.nests))
+        statement = statement.replace(text, clocked(text, nests))
         made: dict[str, Any] = {"async_compile": AsyncCompile()}
         exec(statement, made)
         made["async_compile"].wait(made)
@@ -234,17 +190,20 @@ class NestClocks:
         self._ns = library.probe_nests()
 
     @contextmanager
-    def timing(self) -> Iterator[Callable[[], list[float]]]:
-        """Inside, the module calls this kernel. Yields a function that returns the seconds of each
-        nest since then, summed over all calls."""
-        for place in range(len(self.nests)):
+    def timing(self) -> Iterator[None]:
+        """Inside, the module calls this kernel, and its nests are timed from 0."""
+        for place in range(len(self.loops[self.name])):
             self._ns[place] = 0
         before = getattr(self._module, self.name)
         setattr(self._module, self.name, self._function)
         try:
-            yield lambda: [self._ns[place] / 1e9 for place in range(len(self.nests))]
+            yield
         finally:
             setattr(self._module, self.name, before)
+
+    def read(self, kernel: str) -> list[float]:
+        """The seconds of each nest, summed over all calls."""
+        return [self._ns[place] / 1e9 for place in range(len(self.loops[kernel]))]
 
 
 class PartClocks:
@@ -254,49 +213,37 @@ class PartClocks:
 
     def __init__(self, graph: EngineGraph) -> None:
         self.graph = graph
-        self.parts: list[tuple[str, int]] = []
-        """(kernel, line of the part's loop in the kernel's text) of each clock."""
         artifact = graph.compiled.artifact
-        text = self._clocked(artifact)
-        if not self.parts:
+        several = {n: k for n, k in artifact.kernels.items() if len(k.parts) > 1}
+        self.loops = {name: [part.loop for part in one.parts] for name, one in several.items()}
+        """Kernel -> the line of the loop of each part, in the kernel's text."""
+        if not several:
             return
-        functions, handle = built_unit(
-            artifact, graph.compiled.call, _PART_HEAD.format(count=len(self.parts)) + text
-        )
-        self._call = graph.calling(functions)
-        self._ns = (ctypes.c_long * len(self.parts)).in_dll(handle, "probe_parts")
-
-    def loops(self, kernel: str) -> list[int]:
-        """The line of the first loop of each part, in the kernel's text."""
-        return [line for name, line in self.parts if name == kernel]
-
-    @contextmanager
-    def timing(self) -> Iterator[Callable[[str], list[float]]]:
-        """Inside, the graph runs with clocks. Yields a function that returns the seconds of each
-        part of a kernel since then, summed over all calls."""
-        for place in range(len(self.parts)):
-            self._ns[place] = 0
-        with self.graph.replaced(self._call):
-            yield self._read
-
-    def _read(self, kernel: str) -> list[float]:
-        of = [place for place, (name, _) in enumerate(self.parts) if name == kernel]
-        return [self._ns[place] / 1e9 for place in of]
-
-    def _clocked(self, artifact: Artifact) -> str:
-        lines = artifact.unit.split("\n")
-        for name, kernel in artifact.kernels.items():
+        lines, count = artifact.unit.split("\n"), 0
+        for kernel in several.values():
             for part in kernel.parts:
-                number, place = len(self.parts), kernel.line + part.call - 2
-                self.parts.append((name, part.loop))
+                place = kernel.line + part.call - 2
                 lines[place] = (
                     f"    {{ const long probe_at = probe_part_now(); {lines[place].strip()} "
-                    f"probe_parts[{number}] += probe_part_now() - probe_at; }}"
+                    f"probe_parts[{count}] += probe_part_now() - probe_at; }}"
                 )
-        return "\n".join(lines)
+                count += 1
+        text = _PART_HEAD.format(count=count) + "\n".join(lines)
+        functions, handle = built_unit(artifact, graph.compiled.call, text)
+        self._call = graph.calling(functions)
+        self._ns = (ctypes.c_long * count).in_dll(handle, "probe_parts")
+
+    @contextmanager
+    def timing(self) -> Iterator[None]:
+        """Inside, the graph runs with clocks, and its parts are timed from 0."""
+        ctypes.memset(self._ns, 0, ctypes.sizeof(self._ns))
+        with self.graph.replaced(self._call):
+            yield
+
+    def read(self, kernel: str) -> list[float]:
+        """The seconds of each part, summed over all calls."""
+        names = [name for name, lines in self.loops.items() for _ in lines]
+        return [ns / 1e9 for name, ns in zip(names, self._ns, strict=True) if name == kernel]
 
 
-def several_parts(clocks: PartClocks) -> Sequence[str]:
-    """The kernels that have more than one part."""
-    names = [name for name, _ in clocks.parts]
-    return [name for name in dict.fromkeys(names) if names.count(name) > 1]
+_Clocked = tuple[Kernel, NestClocks | PartClocks]

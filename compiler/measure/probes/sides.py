@@ -14,7 +14,7 @@ from tcw.compiler.measure.calls.runs import Model, grad_mode
 from tcw.compiler.measure.compiled.engine_graphs import EngineGraph
 from tcw.compiler.measure.probes.between import LOSS, EagerRun
 from tcw.compiler.measure.probes.call_rounds import InPieces, Probe, Probing
-from tcw.compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost, timed_by
+from tcw.compiler.measure.probes.clock import Clock, HostClock, Reading, timed_by
 from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.device_clock import device_clock
 from tcw.compiler.measure.probes.eager_probe import EagerProbe, call_cost
@@ -157,7 +157,6 @@ class CompiledSide:
             self.bases.append(self.bases[-1] + 1 + len(probe.steps))
         self.end = self.bases.pop()
         """The first key that belongs to no graph."""
-        self._cost = own_cost()
         self._engine_graphs = {graph.graph: graph for graph in engine_graphs}
 
     def probes(self) -> dict[LapKind, Probe]:
@@ -182,7 +181,7 @@ class CompiledSide:
 
     @contextmanager
     def _on_host(self) -> Iterator[Probing]:
-        clock = HostClock(self._cost)
+        clock = HostClock()
         with self._timing(clock):
             yield Probing(clock)
 
