@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
@@ -28,36 +28,9 @@ class NotAlone(Exception):
     """These kernels cannot be run by themselves; the message says why."""
 
 
-class CompiledGraph(Protocol):
-    """A graph that an engine compiled, with the arguments of its first call."""
-
-    arguments: list[Any] | None
-    """Copies; None if it was not called."""
-
-    @property
-    def kernels(self) -> Collection[str]:
-        """Names of the functions that it calls, without library calls."""
-        ...
-
-    def text(self, kernel: str) -> str:
-        """A kernel's text, as in a recording's `Kernel.text`; "" if unknown."""
-        ...
-
-    def run(self, arguments: list[Any]) -> Any:
-        """One call, as the engine's own caller makes it. Consumes the list."""
-        ...
-
-    def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
-        """One call, in which every call of a wanted kernel becomes a step. Raises `NotAlone`."""
-        ...
-
-    def together(self, steps: Sequence[Step]) -> Step:
-        """Several steps as one, with as little overhead between them as possible."""
-        ...
-
-
-class Redirected:
-    """Receives AOTAutograd's calls; the overhead is one attribute lookup per call."""
+class CompiledGraph:
+    """A graph that an engine compiled. A measurement can take over AOTAutograd's calls of it; the
+    overhead is one attribute lookup per call."""
 
     def __init__(self, generated: Boxed, keep_arguments: bool = False) -> None:
         self.generated = generated
@@ -67,12 +40,25 @@ class Redirected:
         self.arguments: list[Any] | None = None
         """Copies of the first call's arguments, if they are kept."""
 
-    def _first_call(self, arguments: list[Any]) -> Any:
-        self.arguments = copied(arguments)
-        self.call = self.generated
-        return self.generated(arguments)
+    @property
+    def kernels(self) -> Collection[str]:
+        """Names of the functions that it calls, without library calls."""
+        return ()
+
+    def text(self, kernel: str) -> str:
+        """A kernel's text, as in a recording's `Kernel.text`; "" if unknown."""
+        return ""
+
+    def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
+        """One call, in which every call of a wanted kernel becomes a step. Raises `NotAlone`."""
+        raise NotImplementedError
+
+    def together(self, steps: Sequence[Step]) -> Step:
+        """Several steps as one, with as little overhead between them as possible."""
+        raise NotImplementedError
 
     def run(self, arguments: list[Any]) -> Any:
+        """One call, as the engine's own caller makes it. Consumes the list."""
         return self.generated(arguments)
 
     def boxed(self) -> Boxed:
@@ -93,6 +79,11 @@ class Redirected:
             yield
         finally:
             self.call = before
+
+    def _first_call(self, arguments: list[Any]) -> Any:
+        self.arguments = copied(arguments)
+        self.call = self.generated
+        return self.generated(arguments)
 
 
 @dataclass

@@ -18,7 +18,7 @@ from torch import fx
 from tcw.compiler.codegen.launcher.segment import STACK_BYTES
 from tcw.compiler.engine.aten import AsItIs
 from tcw.compiler.engine.recording import watching
-from tcw.compiler.measure.compiled.alone import NotAlone, Redirected, Step
+from tcw.compiler.measure.compiled.alone import CompiledGraph, NotAlone, Step
 from tcw.compiler.measure.compiled.engine_unit import ClockedUnit, KernelCall, Observer
 from tcw.compiler.measure.compiled.shadows import Shadows, StorageCopy, copied
 from tcw.compiler.measure.rounds.whole_runs import DeviceRun
@@ -51,7 +51,7 @@ class _Call:
         self.again(ctypes.byref(self.call), 1)
 
 
-class AtenGraph(Redirected):
+class AtenGraph(CompiledGraph):
     """A graph that the engine left to ATen."""
 
     def __init__(self, graph: str, left: AsItIs) -> None:
@@ -61,7 +61,7 @@ class AtenGraph(Redirected):
         self.module = left.module
 
 
-class EngineGraph(Redirected):
+class EngineGraph(CompiledGraph):
     """One graph, as the engine compiled it."""
 
     def __init__(

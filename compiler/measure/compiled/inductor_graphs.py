@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from tcw.compiler.control.hooks import Hook, after_call, during
-from tcw.compiler.measure.compiled.alone import NotAlone, Redirected, Step
+from tcw.compiler.measure.compiled.alone import CompiledGraph, NotAlone, Step
 from tcw.compiler.measure.compiled.shadows import Shadows, copied
 from tcw.compiler.measure.rounds.whole_runs import DeviceRun
 from tcw.compiler.trace.generated_code import definitions
@@ -39,7 +39,7 @@ class _Watched:
         return getattr(self._kernel, name)
 
 
-class InductorGraph(Redirected):
+class InductorGraph(CompiledGraph):
     """One module of generated code."""
 
     def __init__(self, module: Any, keep_arguments: bool = True) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from msgspec import structs
+from torch.utils import _pytree as pytree
 
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.leaves import leaves
@@ -23,6 +24,7 @@ from tcw.compiler.measure.calls.runs import (
     prepare,
 )
 from tcw.compiler.measure.host import Host
+from tcw.compiler.measure.precision.arithmetic import widened
 from tcw.compiler.measure.precision.judge import (
     Leaves,
     Verdict,
@@ -335,11 +337,7 @@ def _changed_inputs(
 def _unchanged(before: Any, after: Any) -> bool:
     """Compared bit for bit; what cannot be compared counts as unchanged."""
     try:
-        if before.shape != after.shape:
-            return False
-        return bool(torch.equal(before, after)) or bool(
-            ((before == after) | ((before != before) & (after != after))).all()
-        )
+        return before.shape == after.shape and tensor_error(before, after) == (0.0, 0.0, "")
     except (RuntimeError, NotImplementedError, TypeError):
         return True
 
@@ -352,18 +350,10 @@ def in_float64(model: Model, inputs: InputSet) -> tuple[Model, InputSet] | None:
     tensors += [value for _, value in leaves((inputs.positional, inputs.keyword))]
     if sum(8 * one.numel() for one in tensors if isinstance(one, torch.Tensor)) > _LIMIT_BYTES:
         return None
-    wide = InputSet(_widened(inputs.positional), _widened(inputs.keyword))
-    return (model.double() if module else model), wide  # type: ignore[attr-defined]
+    wide = pytree.tree_map(_widened, (inputs.positional, inputs.keyword))
+    return (model.double() if module else model), InputSet(*wide)  # type: ignore[attr-defined]
 
 
 def _widened(value: Any) -> Any:
-    if isinstance(value, torch.Tensor):
-        if not (value.is_floating_point() or value.is_complex()):
-            return value
-        wide = torch.complex128 if value.is_complex() else torch.float64
-        return value.detach().to(wide).requires_grad_(value.requires_grad)
-    if type(value) in (list, tuple):
-        return type(value)(_widened(item) for item in value)
-    if type(value) is dict:
-        return {key: _widened(item) for key, item in value.items()}
-    return value
+    made = widened(value)
+    return made if made is value else made.detach().requires_grad_(value.requires_grad)

@@ -18,7 +18,7 @@ from typing import Any
 
 import torch
 
-from tcw.compiler.measure.compiled.alone import Boxed, NotAlone, Redirected
+from tcw.compiler.measure.compiled.alone import Boxed, CompiledGraph, NotAlone
 from tcw.compiler.measure.probes import wrapper_code
 from tcw.compiler.measure.probes.clock import Clock, HostClock, Reading, Told, timed_by
 from tcw.compiler.measure.probes.steps import GraphStep, See
@@ -37,7 +37,7 @@ _TRIES = 9
 class CodeProbe:
     """Which Python it is, and what its steps are, a subclass says."""
 
-    def __init__(self, graph: str, live: Redirected) -> None:
+    def __init__(self, graph: str, live: CompiledGraph) -> None:
         self.graph = graph
         self.unmeasured = ""
         """Why its steps are not timed; known once they were requested."""
