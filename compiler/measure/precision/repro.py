@@ -28,7 +28,7 @@ from tcw.compiler.measure.precision.repro_inputs import (
     number,
     stored,
 )
-from tcw.compiler.measure.precision.verify import KernelCut, values_of
+from tcw.compiler.measure.precision.verify import KernelCut, compared_values
 from tcw.compiler.trace.records import Kernel
 
 _HEAD = '''"""{title}
@@ -159,12 +159,11 @@ def _bounds(
     results: list[fx.Node],
 ) -> dict[str, tuple[float, float, int]]:
     """The bounds for these inputs."""
-    found = values_of(evaluator, order, inputs, results)
-    bounds: dict[str, tuple[float, float, int]] = {}
-    for node in results:
-        verdict = judge(found.compared(node, found.eager[node]))
-        bounds[node.name] = verdict.bound, verdict.lean_bound or math.inf, 2 * verdict.jumps
-    return bounds
+    found = compared_values(evaluator, order, inputs, dict.fromkeys(results))
+    judged = {node.name: judge(value) for node, value in found.items()}
+    return {
+        name: (one.bound, one.lean_bound or math.inf, 2 * one.jumps) for name, one in judged.items()
+    }
 
 
 def _text(

@@ -24,7 +24,7 @@ from tcw.compiler.measure.precision.arithmetic import (
     unit_of,
 )
 from tcw.compiler.measure.precision.evaluate import Evaluator
-from tcw.compiler.measure.precision.judge import JUMPING, Compared, judge
+from tcw.compiler.measure.precision.judge import JUMPING, Compared, Verdict, judge
 from tcw.compiler.measure.probes.steps import GraphStep
 from tcw.compiler.trace.records import OutputPrecision
 
@@ -67,6 +67,14 @@ class StepVerdict:
     reason: str = ""
     cut: KernelCut | None = None
     """Set for the first step outside its bound, and for requested steps."""
+
+    def add(self, node: fx.Node, value: Compared) -> Verdict:
+        """Judge one result."""
+        found = judge(value)
+        self.outputs.append(found.record(node.name))
+        if found.within is False:
+            self.within = False
+        return found
 
 
 class GraphVerifier:
@@ -166,7 +174,10 @@ class GraphVerifier:
         targets: list[fx.Node] = []
         for node in sorted(results, key=self._evaluator.place.__getitem__):
             if node.op == "placeholder":
-                self._judge_copy(verdict, node, results[node])
+                argument, observed = self._known.get(node), results[node]
+                if argument is not None:  # a copy of it in another layout
+                    copy = Compared(observed, argument, argument, narrowest=observed.dtype)
+                    verdict.add(node, copy)
                 continue
             try:
                 self._evaluator.needed([node], available)
@@ -188,15 +199,6 @@ class GraphVerifier:
         verdict.reason = verdict.reason or "; ".join(dict.fromkeys(reasons))
         return compared
 
-    def _judge_copy(self, verdict: StepVerdict, node: fx.Node, observed: Any) -> None:
-        """Judge a copy of an argument in another layout."""
-        argument = self._known.get(node)
-        if argument is not None:
-            found = judge(Compared(observed, argument, argument, narrowest=observed.dtype))
-            verdict.outputs.append(found.record(node.name))
-            if found.within is False:
-                verdict.within = False
-
     def _judge(
         self,
         verdict: StepVerdict,
@@ -207,71 +209,50 @@ class GraphVerifier:
         order, read = self._evaluator.needed(targets, available)
         inputs = {node: available[node] for node in read}
         unread = {node for node in read if node not in self._read}
-        found = values_of(self._evaluator, order, inputs, targets, unread)
-        undecided: list[str] = []
-        for node in targets:
-            judged = judge(found.compared(node, results[node]))
-            verdict.outputs.append(judged.record(node.name))
-            if judged.within is False:
-                verdict.within = False
-            if judged.undecided:
-                undecided.append(judged.undecided)
+        wanted = {node: results[node] for node in targets}
+        found = compared_values(self._evaluator, order, inputs, wanted, unread)
+        judged = [verdict.add(node, value) for node, value in found.items()]
+        undecided = dict.fromkeys(one.undecided for one in judged if one.undecided)
         if undecided and verdict.within is None:
-            verdict.reason = "; ".join(dict.fromkeys(undecided))
+            verdict.reason = "; ".join(undecided)
         if verdict.step.index in self.wanted or (verdict.within is False and not self._cut):
             self._cut = self._cut or verdict.within is False
-            verdict.cut = KernelCut(order, inputs, {node: results[node] for node in targets})
+            verdict.cut = KernelCut(order, inputs, wanted)
 
 
-@dataclass
-class ComparedValues:
-    """The nodes in every arithmetic."""
-
-    exact: dict[fx.Node, Any]
-    eager: dict[fx.Node, Any]
-    noisy: list[dict[fx.Node, Any]]
-    jumping: list[dict[fx.Node, Any]]
-    may_jump: set[fx.Node]
-    """Discontinuous nodes, and nodes that depend on one."""
-    narrowest: torch.dtype
-
-    def compared(self, node: fx.Node, observed: Any) -> Compared:
-        return Compared(
-            observed,
-            self.exact[node],
-            self.eager[node],
-            [one[node] for one in self.noisy],
-            [one[node] for one in self.jumping] if node in self.may_jump else [],
-            self.narrowest,
-        )
-
-
-def values_of(
+def compared_values(
     evaluator: Evaluator,
     order: list[fx.Node],
     inputs: Mapping[fx.Node, Any],
-    targets: Collection[fx.Node],
+    results: Mapping[fx.Node, Any],
     unread: Collection[fx.Node] = (),
-) -> ComparedValues:
-    """The targets in float64, in eager, and with noise. Raises `NotComparable`."""
+) -> dict[fx.Node, Compared]:
+    """Each result with what it is judged by: its values in float64, in eager, and with noise. A
+    result that is None is eager's own. Raises `NotComparable`."""
 
-    def some(arithmetic: Any) -> dict[fx.Node, Any]:
+    def values(arithmetic: Any) -> dict[fx.Node, Any]:
         found = evaluator.values(order, inputs, arithmetic, unread)
-        return {node: found[node] for node in targets}
+        return {node: found[node] for node in results}
 
     with torch.no_grad():
         plain = Double()
-        exact = some(plain)
-        return ComparedValues(
-            exact=exact,
-            eager=some(Own()),
-            noisy=[some(Noisy(seed, held=plain.jumping)) for seed in range(_SMOOTH)],
-            jumping=[some(Noisy(100 + seed, JUMPING)) for seed in range(_JUMPS)]
-            if plain.jumping
-            else [],
-            may_jump=_after(plain.jumping, order, evaluator),
-            narrowest=_narrowest([*order, *inputs]),
+        exact, eager = values(plain), values(Own())
+        noisy = [values(Noisy(seed, held=plain.jumping)) for seed in range(_SMOOTH)]
+        jumps = range(_JUMPS if plain.jumping else 0)
+        jumping = [values(Noisy(100 + seed, JUMPING)) for seed in jumps]
+    may_jump = _after(plain.jumping, order, evaluator)
+    narrowest = _narrowest([*order, *inputs])
+    return {
+        node: Compared(
+            eager[node] if observed is None else observed,
+            exact[node],
+            eager[node],
+            [one[node] for one in noisy],
+            [one[node] for one in jumping] if node in may_jump else [],
+            narrowest,
         )
+        for node, observed in results.items()
+    }
 
 
 def _after(

@@ -11,7 +11,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 
 from tcw.compiler.measure.precision.evaluate import Evaluator
 from tcw.compiler.measure.precision.judge import Verdict, judge
-from tcw.compiler.measure.precision.verify import values_of
+from tcw.compiler.measure.precision.verify import compared_values
 
 
 def judged(function: Any, inputs: list[Any], ours: Any) -> list[Verdict]:
@@ -23,12 +23,10 @@ def judged(function: Any, inputs: list[Any], ours: Any) -> list[Verdict]:
     (output,) = (node for node in module.graph.nodes if node.op == "output")
     targets = list(output.args[0]) if isinstance(output.args[0], tuple) else [output.args[0]]
     order, _ = evaluator.needed(targets, known)
-    values = values_of(evaluator, order, known, targets)
     results = list(ours) if isinstance(ours, tuple) else [ours]
-    found = []
-    for node, result in zip(targets, results, strict=True):
-        found.append(judge(values.compared(node, result)))
-    return found
+    wanted = dict(zip(targets, results, strict=True))
+    values = compared_values(evaluator, order, known, wanted)
+    return [judge(value) for value in values.values()]
 
 
 def verdict(function: Any, inputs: list[Any], ours: Any) -> bool | None:
