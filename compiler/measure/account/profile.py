@@ -118,16 +118,16 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
             on_device,
         )
         plan = plan_of(settings.rounds)
-        told = _teller(host, f"profiling call {call}", settings.rounds)
+        progress = _progress(host, f"profiling call {call}", settings.rounds)
         kept.enter_context(freed_memory_is_kept())
         if on_device:
-            rounds.plain_first(plan, told)
+            rounds.plain_first(plan, progress)
         last = rounds.warm_up()
         eager.check(last["eager", "probed"])
         if "between" in rounds.laps["compiled"] and not last["compiled", "between"].eager:
             rounds.leave_out_between()
         before = counters["stats"]["unique_graphs"]
-        rounds.run(plan, told)
+        rounds.run(plan, progress)
         kept.close()
         host.recorder.quiet = True
         if not on_device:
@@ -182,11 +182,11 @@ def _emit_ceilings(host: Host, device: str) -> None:
     host.emit(found if found is not None else unknown)
 
 
-def _teller(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
+def _progress(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
     """Reports the current round, at most once a second."""
     said = [-1.0]
 
-    def told(done: int) -> None:
+    def progress(done: int) -> None:
         now = time.monotonic()
         if now - said[0] >= 1:
             said[0] = now
@@ -194,7 +194,7 @@ def _teller(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
             words = f"{doing}: round {done + 1}{of}"
             host.begins(words)
 
-    return told
+    return progress
 
 
 def _graph_probes(one: RecordedModel) -> tuple[list[CodeProbe], str]:

@@ -18,9 +18,15 @@ from torch import fx
 from tcw.compiler.codegen.launcher.segment import STACK_BYTES
 from tcw.compiler.engine.aten import AsItIs
 from tcw.compiler.engine.recording import watching
-from tcw.compiler.measure.compiled.alone import CompiledGraph, NotAlone, Step
+from tcw.compiler.measure.compiled.alone import (
+    CompiledGraph,
+    NotAlone,
+    Shadows,
+    Step,
+    StorageCopy,
+    copied,
+)
 from tcw.compiler.measure.compiled.engine_unit import ClockedUnit, KernelCall, Observer
-from tcw.compiler.measure.compiled.shadows import Shadows, StorageCopy, copied
 from tcw.compiler.measure.rounds.whole_runs import DeviceRun
 from tcw.compiler.runtime.compiled import Compiled, run_wrapper
 from tcw.compiler.runtime.python_path import PythonSegment

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from tcw.compiler.control.hooks import Hook, after_call, during
-from tcw.compiler.measure.compiled.alone import CompiledGraph, NotAlone, Step
-from tcw.compiler.measure.compiled.shadows import Shadows, copied
+from tcw.compiler.measure.compiled.alone import CompiledGraph, NotAlone, Shadows, Step, copied
 from tcw.compiler.measure.rounds.whole_runs import DeviceRun
 from tcw.compiler.trace.generated_code import definitions
 

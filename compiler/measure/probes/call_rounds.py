@@ -107,21 +107,23 @@ class CallRounds:
         """Make no more runs that read what runs between the graphs."""
         self.laps["compiled"].pop("between", None)
 
-    def plain_first(self, plan: RoundsPlan, told: Callable[[int], None] = lambda _: None) -> None:
+    def plain_first(
+        self, plan: RoundsPlan, progress: Callable[[int], None] = lambda _: None
+    ) -> None:
         """Make the plain rounds now, before torch's profiler is started for the first time: what it
         installs stays, and makes every later launch of a kernel slower."""
         plain: list[tuple[Side, LapKind]] = [(side, "plain") for side in self.laps]
         warm_up(plain, self._run)
-        self._repeat(plain, plan, told)
+        self._repeat(plain, plan, progress)
 
-    def run(self, plan: RoundsPlan, told: Callable[[int], None] = lambda _: None) -> None:
+    def run(self, plan: RoundsPlan, progress: Callable[[int], None] = lambda _: None) -> None:
         """Make the planned rounds; if the plain rounds have been made already, as many as those."""
         apart = any(laps["plain"] for laps in self.laps.values())
         ways = [way for way in _WAYS if not (apart and way == "plain")]
         self._repeat(
             [(side, way) for way in ways for side in self.laps if way in self.laps[side]],
             plan,
-            told,
+            progress,
         )
         counts = [len(laps) for of_side in self.laps.values() for laps in of_side.values()]
         for of_side in self.laps.values():
@@ -129,7 +131,10 @@ class CallRounds:
                 del laps[min(counts) :]
 
     def _repeat(
-        self, runs: Sequence[tuple[Side, LapKind]], plan: RoundsPlan, told: Callable[[int], None]
+        self,
+        runs: Sequence[tuple[Side, LapKind]],
+        plan: RoundsPlan,
+        progress: Callable[[int], None],
     ) -> None:
         def make(run: tuple[Side, LapKind], turn: int, count: int) -> None:
             side, way = run
@@ -141,7 +146,7 @@ class CallRounds:
             plan,
             in_a_row=self._in_a_row,
             undisturbed=lambda: self._undisturbed(runs),
-            told=told,
+            progress=progress,
         )
 
     def _in_a_row(self) -> int:

@@ -28,7 +28,7 @@ class Reading:
     """Host time, if `ns` is a device's."""
 
 
-Told = tuple[list[Reading], int]
+LateReadings = tuple[list[Reading], int]
 """The readings, and the nanoseconds that their clocks added to the call outside them."""
 
 
@@ -39,7 +39,7 @@ class Clock(Protocol):
 
     def stop(self, key: int) -> None: ...
 
-    def later(self, read: Callable[[], Told]) -> None:
+    def later(self, read: Callable[[], LateReadings]) -> None:
         """Defer turning a probe's notes on the host's clock into readings until the call is over.
         During the call that would take time and evict data that the call needs next from the
         caches."""
@@ -74,7 +74,7 @@ class Noted:
 
     def __init__(self) -> None:
         self.done: list[Reading] = []
-        self.later: list[Callable[[], Told]] = []
+        self.later: list[Callable[[], LateReadings]] = []
         self.took_ns = 0
         """Nanoseconds of the probes' own work in the call, outside all readings; complete once
         `readings` was called."""
@@ -121,7 +121,7 @@ class HostClock:
                 self._call.done.append(Reading(key, start, ns))
                 return
 
-    def later(self, read: Callable[[], Told]) -> None:
+    def later(self, read: Callable[[], LateReadings]) -> None:
         self._call.later.append(read)
 
     def took(self, ns: int) -> None:

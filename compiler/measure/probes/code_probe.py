@@ -20,7 +20,7 @@ import torch
 
 from tcw.compiler.measure.compiled.alone import Boxed, CompiledGraph, NotAlone
 from tcw.compiler.measure.probes import wrapper_code
-from tcw.compiler.measure.probes.clock import Clock, HostClock, Reading, Told, timed_by
+from tcw.compiler.measure.probes.clock import Clock, HostClock, LateReadings, Reading, timed_by
 from tcw.compiler.measure.probes.steps import GraphStep, See
 from tcw.compiler.measure.probes.wrapper_code import ResultName, WrapperCode
 
@@ -162,13 +162,13 @@ def noting(
             clock.later(partial(later, begun, ended, notes()))
             clock.took(perf_counter_ns() - ended + begun - entered)
 
-    def later(begun: int, ended: int, noted: Any) -> Told:
-        return told(base, begun, ended, *read(noted))
+    def later(begun: int, ended: int, noted: Any) -> LateReadings:
+        return graph_readings(base, begun, ended, *read(noted))
 
     return timed
 
 
-def told(base: int, begun: int, ended: int, steps: Spans, cost: int) -> Told:
+def graph_readings(base: int, begun: int, ended: int, steps: Spans, cost: int) -> LateReadings:
     """The readings, and the overhead, of a graph that ran from `begun` to `ended`, as key `base`,
     and of its steps. `cost`: what all their clocks added to its time."""
     found = [Reading(base, begun, max(0, ended - begun - cost))]

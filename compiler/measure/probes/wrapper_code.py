@@ -199,11 +199,11 @@ class _Instrumenter(ast.NodeTransformer):
             changed = self.visit(statement)
             for index in self._called:
                 self._name_results(index, statement)
-            made += [*self._told(BEFORE, self._called, statement), changed, *rest]
+            made += [*self._reports(BEFORE, self._called, statement), changed, *rest]
             if rest and self.prefix == TIMED:
                 made += [_at(ast.Expr(_mark(-1 - i)), rest[-1]) for i in self._called]
             if not isinstance(statement, ast.Return):
-                made += self._told(SEEN, self._called, statement)
+                made += self._reports(SEEN, self._called, statement)
         return made
 
     def _compound(self, statement: ast.stmt) -> list[ast.stmt]:
@@ -219,11 +219,11 @@ class _Instrumenter(ast.NodeTransformer):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(statement, name, None)
             if block or (called and name == "orelse" and isinstance(statement, ast.If)):
-                seen = self._told(SEEN, called, statement) if name != "finalbody" else []
+                seen = self._reports(SEEN, called, statement) if name != "finalbody" else []
                 setattr(statement, name, seen + self._block(block or []))
         for handler in getattr(statement, "handlers", ()):
             handler.body = self._block(handler.body)
-        return [*self._told(BEFORE, called, statement), statement]
+        return [*self._reports(BEFORE, called, statement), statement]
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         end = node.end_lineno or node.lineno
@@ -276,7 +276,7 @@ class _Instrumenter(ast.NodeTransformer):
             node.func = _then(node.func, 1 + index)
         return node if self._finished_later else _then(node, -1 - index)
 
-    def _told(self, name: str, steps: Sequence[int], place: ast.stmt) -> list[ast.stmt]:
+    def _reports(self, name: str, steps: Sequence[int], place: ast.stmt) -> list[ast.stmt]:
         if self.prefix != OBSERVED:
             return []
         made: list[ast.stmt] = []
@@ -383,11 +383,11 @@ def dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(names)]) if isinstance(node, ast.Name) else ""
 
 
-def _mark(mark: int) -> ast.expr:
-    """`MARK((mark, NOW()))`."""
+def _mark(number: int) -> ast.expr:
+    """`MARK((number, NOW()))`."""
     now = ast.Call(ast.Name(NOW, ast.Load()), [], [])
-    told = ast.Tuple([ast.Constant(mark), now], ast.Load())
-    return ast.Call(ast.Name(MARK, ast.Load()), [told], [])
+    mark = ast.Tuple([ast.Constant(number), now], ast.Load())
+    return ast.Call(ast.Name(MARK, ast.Load()), [mark], [])
 
 
 def _then(value: ast.expr, mark: int) -> ast.expr:

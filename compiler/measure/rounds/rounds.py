@@ -64,22 +64,22 @@ def in_rounds(
     *,
     in_a_row: Callable[[], int] = lambda: 1,
     undisturbed: Callable[[], int] | None = None,
-    told: Callable[[int], None] = lambda _: None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Make every run once per round, until the plan ends it; garbage collection is off.
 
     `together`: groups of runs that are compared. The order inside a group rotates from round to
     round, so that a drift of the machine affects all of them alike. `make(run, turn, count)` makes
     a run `count` times: `in_a_row` returns the number of rounds in one turn. `undisturbed` returns
-    the number of rounds so far that no other program disturbed (by default all). `told` is called
-    with the number of rounds before each turn.
+    the number of rounds so far that no other program disturbed (by default all). `progress` is
+    called with the number of rounds before each turn.
     """
     done = turn = 0
     undisturbed = undisturbed or (lambda: done)
     with no_collection():
         began = time.perf_counter()
         while not plan.ended(done, time.perf_counter() - began, undisturbed):
-            told(done)
+            progress(done)
             count = min(in_a_row(), plan.most - done)
             for runs in together:
                 for one in turned(runs, turn):

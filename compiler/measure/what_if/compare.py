@@ -31,6 +31,7 @@ from tcw.compiler.measure.compiled.alone import (
     CompiledGraph,
     NotAlone,
     Replay,
+    TooMuchMemory,
     arguments_of,
     captured,
     whole,
@@ -38,7 +39,6 @@ from tcw.compiler.measure.compiled.alone import (
 from tcw.compiler.measure.compiled.engine_graphs import engine_graphs
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
 from tcw.compiler.measure.compiled.named_graphs import named_graphs
-from tcw.compiler.measure.compiled.shadows import TooMuchMemory
 from tcw.compiler.measure.host import Host, reason_of
 from tcw.compiler.measure.precision.reference import OutputComparison, Reference
 from tcw.compiler.measure.rounds.noise import difference, mean_round, timed

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tcw.compiler.measure.probes import code_probe
-from tcw.compiler.measure.probes.clock import HostClock, Reading, Told
-from tcw.compiler.measure.probes.code_probe import marked, told
+from tcw.compiler.measure.probes.clock import HostClock, LateReadings, Reading
+from tcw.compiler.measure.probes.code_probe import graph_readings, marked
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def costs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_steps_graph_and_marks_sum_up_to_what_passed() -> None:
     """A graph from 0 to 1000: its wrapper takes 200, its steps 300 and 450, their marks 50."""
     steps, cost = marked(6, [(1, 100), (-1, 410), (2, 500), (-2, 960)])
-    readings, took = told(6, 0, 1000, steps, cost)
+    readings, took = graph_readings(6, 0, 1000, steps, cost)
     assert [(one.key, one.start, one.ns) for one in readings] == [
         (6, 0, 950),
         (7, 100, 300),
@@ -37,7 +37,7 @@ def test_a_step_that_was_not_stopped_is_none() -> None:
 def test_a_clock_reads_each_call_by_itself_and_late() -> None:
     asked: list[str] = []
 
-    def noted(name: str, start: int) -> Told:
+    def noted(name: str, start: int) -> LateReadings:
         asked.append(name)
         return [Reading(1, start, 5)], 3
 

@@ -11,10 +11,9 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tcw.compiler.inductor import codegen, memory
-from tcw.compiler.measure.compiled.alone import NotAlone
+from tcw.compiler.measure.compiled.alone import NotAlone, copied
 from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
 from tcw.compiler.measure.compiled.named_graphs import named_graphs
-from tcw.compiler.measure.compiled.shadows import copied
 from tcw.compiler.measure.probes.clock import HostClock, Reading
 from tcw.compiler.measure.probes.code_probe import cost_of_marks, spans
 from tcw.compiler.measure.probes.inductor_probe import InductorProbe

@@ -56,7 +56,7 @@ def test_disturbed_rounds_are_made_up_for_within_limits() -> None:
 
 def test_several_rounds_are_made_in_one_turn_and_told() -> None:
     told: list[int] = []
-    turns = made(RoundsPlan(rounds=8), in_a_row=lambda: 3, told=told.append)
+    turns = made(RoundsPlan(rounds=8), in_a_row=lambda: 3, progress=told.append)
     assert turns == ["aaabbb", "bbbaaa", "bbaa"]
     assert told == [0, 3, 6]
 
