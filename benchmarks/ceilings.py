@@ -27,6 +27,9 @@ def main() -> None:
     start = time.perf_counter()
     found = measured(arguments.kind)
     seconds = time.perf_counter() - start
+    if found is None:
+        print("the machine is busy")
+        return
     threads = f", {found.threads} threads" if found.kind == "cpu" else ""
     print(f"{found.device}{threads}, torch {torch.__version__}; measured in {seconds:.1f} s")
     print(f"\n{'working set':>14} {'GB/s':>9}")

@@ -1,7 +1,6 @@
 """Whether two runs of `tcw profile` rank the same: the largest losses and gains, false regressions.
 
-    python benchmarks/profile_ranking.py [--runs 3] [--engine both] [--only NAME] [--load N]
-                                         [FILE …]
+    python benchmarks/profile_ranking.py [--runs 3] [--engine both] [--only NAME] [FILE …]
 
 Each run is a separate process that compiles the model anew. Runs are compared in pairs:
 
@@ -13,8 +12,8 @@ Each run is a separate process that compiles the model anew. Runs are compared i
     false         of those, rows that another run calls won, or whose difference in the other run
                   deviates by more than the noise of both: not a real regression
 
-`--load N` keeps N processes busy meanwhile. `FILE`: models to use instead of the four. Prints the
-table and writes nothing else.
+On a busy machine a profile has no rows. `FILE`: models to use instead of the four. Prints the table
+and writes nothing else.
 """
 
 from __future__ import annotations
@@ -56,23 +55,15 @@ def main() -> None:
     parser.add_argument("--engine", choices=("inductor", "tcw", "both"), default="both")
     parser.add_argument("--only", default="")
     parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--load", type=int, default=0, metavar="N")
     arguments = parser.parse_args()
     engines = ("inductor", "tcw") if arguments.engine == "both" else (arguments.engine,)
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in
-            range(arguments.load)]  # fmt: skip
     sys.path.insert(0, str(ROOT))
-    try:
-        for file in arguments.files or [ROOT / "sample_models" / f"{model}.py" for model in MODELS]:
-            if arguments.only not in file.stem:
-                continue
-            every = [run(file, arguments.engine, arguments.rounds) for _ in range(arguments.runs)]
-            for engine in engines:
-                show(file.stem, engine, [one[engine] for one in every if engine in one])
-    finally:
-        for one in busy:
-            one.kill()
-            one.wait()
+    for file in arguments.files or [ROOT / "sample_models" / f"{model}.py" for model in MODELS]:
+        if arguments.only not in file.stem:
+            continue
+        every = [run(file, arguments.engine, arguments.rounds) for _ in range(arguments.runs)]
+        for engine in engines:
+            show(file.stem, engine, [one[engine] for one in every if engine in one])
 
 
 def run(file: Path, engine: str, rounds: int) -> dict[str, list[Row]]:

@@ -93,8 +93,8 @@ class RegionItem(JsonItem):
     rank: int | None
     """1 for the largest difference; what cannot be told apart shares one. null in the noise."""
     same_calls: bool
-    """Both sides run the same library calls: noise is 5% of their time at least (all of it on
-    a contended machine), and no difference that is less than a hundredth of the call counts."""
+    """Both sides run the same library calls: noise is 5% of their time at least, and no difference
+    that is less than a hundredth of the call counts."""
     start: float | None
     """Where it begins on the way from eager to compiled; null in the noise."""
     steps: list[str]

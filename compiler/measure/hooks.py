@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tcw.compiler.control.hooks import Hook
-from tcw.compiler.measure.probes import device_clock, eager_probe, nest_clocks
+from tcw.compiler.measure.probes import device_clock, eager_probe, kernel_nests
 
-HOOKS: tuple[Hook, ...] = (eager_probe.HOOK, device_clock.HOOK, nest_clocks.HOOK)
+HOOKS: tuple[Hook, ...] = (eager_probe.HOOK, device_clock.HOOK, kernel_nests.HOOK)

@@ -7,6 +7,7 @@ counters.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
@@ -15,6 +16,10 @@ from typing import Generic, Literal, TypeVar
 from tcw.compiler.trace.records import Kernel, SchedulerNode
 
 T = TypeVar("T", bound=Hashable)
+
+BACKWARD = "/backward"
+"""In the id of a backward graph."""
+_SUBGRAPH = re.compile(r"(.+?/(?:forward|backward|inference)(?:@\w+)?)/(?!lowered)(.+)")
 
 Work = frozenset[Hashable]
 """What a kernel computes: comparable between runs."""
@@ -58,6 +63,14 @@ class Match:
 def base_graph(graph: str) -> str:
     """`0/0/forward/lowered` -> `0/0/forward`."""
     return graph.removesuffix("/lowered")
+
+
+def root_graph(graph: str) -> tuple[str, str]:
+    """The graph that a subgraph is part of, and the subgraph's name, or "" for a graph that is not
+    a subgraph: `0/0/forward/true_graph_0` -> (`0/0/forward`, `true_graph_0`)."""
+    base = base_graph(graph)
+    found = _SUBGRAPH.match(base)
+    return (found[1], found[2]) if found else (base, "")
 
 
 def is_predicted(graph: str) -> bool:

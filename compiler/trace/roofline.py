@@ -17,7 +17,7 @@ Limit = Literal["bandwidth", "rate"]
 def bandwidth_at(ceilings: Ceilings, size: int) -> float | None:
     """Bytes per second for a working set of this size: between two measured sizes, interpolated
     over the logarithm of the size; below the smallest or above the largest, that of the nearest
-    one. None if nothing was measured, and above the largest of partial ceilings."""
+    one. None if nothing was measured."""
     points = [one for one in ceilings.bandwidth if one.bytes > 0]
     if not points:
         return None
@@ -29,7 +29,7 @@ def bandwidth_at(ceilings: Ceilings, size: int) -> float | None:
             found = lower.per_second + share * (upper.per_second - lower.per_second)
             low, high = sorted((lower.per_second, upper.per_second))
             return min(max(found, low), high)
-    return None if ceilings.partial else points[-1].per_second
+    return points[-1].per_second
 
 
 def least_seconds(

@@ -42,10 +42,10 @@ FAULTS = (
     ),
     Fault(
         "an error relative to a negative number is huge",
-        "compiler/measure/precision/numerics.py",
+        "compiler/measure/precision/judge.py",
         "torch.where(both, b.abs(), 1.0)",
         "torch.where(both, b, 1.0)",
-        ("tests/cpu/measure/precision/test_numerics.py",),
+        ("tests/cpu/measure/precision/test_reference.py",),
     ),
     Fault(
         "a buffer that two parts of a kernel read counts twice",

@@ -14,8 +14,8 @@ from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs  # noq
 from tcw.compiler.measure.probes.between import LOSS, outside  # noqa: E402
 from tcw.compiler.measure.probes.clock import HostClock, Reading  # noqa: E402
 from tcw.compiler.measure.probes.device_clock import DeviceClock, device_clock  # noqa: E402
-from tcw.compiler.measure.probes.graph_probe import GraphStep  # noqa: E402
 from tcw.compiler.measure.probes.inductor_probe import InductorProbe  # noqa: E402
+from tcw.compiler.measure.probes.steps import GraphStep  # noqa: E402
 
 
 class Net(torch.nn.Module):
@@ -43,7 +43,7 @@ class Probed:
         for _ in range(4):
             self.call()
         torch.cuda.synchronize()
-        self.probes: list[InductorProbe] = [g.probe(f"g{i}") for i, g in enumerate(graphs)]
+        self.probes: list[InductorProbe] = [InductorProbe(f"g{i}", g) for i, g in enumerate(graphs)]
 
     def call(self) -> None:
         outputs = self.compiled(self.x)

@@ -107,9 +107,9 @@ def about(cause: Cause) -> tuple[str, ...]:
 
 
 def table_of(view: View) -> Table | None:
-    """The part of the profile shown; None if nothing was profiled."""
+    """The part of the profile shown; None if no part of a call was timed."""
     derived, profile = view.derived, view.derived.profile
-    if profile is None:
+    if profile is None or profile.head.contended:
         return None
     order = view.order if view.order in ORDERS else ""
     key = (order, view.phase, view.region_filter)
@@ -220,8 +220,11 @@ def first(view: View) -> str:
 
 
 def not_measured(view: View) -> tuple[str, str]:
-    """What a pane shows without a profile: the command that measures one."""
-    settings = view.recording.run_settings
+    """What a pane shows without a profile, or without one of the call's parts: why, or the command
+    that measures it."""
+    settings, profile = view.recording.run_settings, view.derived.profile
+    if profile is not None:
+        return profile.verdict.headline, profile.verdict.detail.text
     if settings is not None and settings.profile:
         return (
             "the profile is not measured yet" if view.live else "it ended before it was measured",

@@ -18,7 +18,7 @@ from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.profile import Profile
 from tcw.viewers.summary.profile.causes.cause import Cause
-from tcw.viewers.summary.profile.rows import RegionRow, same_calls_least
+from tcw.viewers.summary.profile.rows import SAME_CALLS_LEAST, RegionRow
 from tcw.viewers.tables.findings import cause_lines, glyph_of
 from tcw.viewers.tables.trials import edits_lines, outcome
 from tcw.viewers.words import plural
@@ -52,7 +52,9 @@ def content(view: View, width: int) -> Content:
     if len(others) > MOST:
         words = f"{plural(len(others) - MOST, 'smaller one')}: select a region for its own"
         rows.append(Row(body=((f" {words}", "faint"),)))
-    if not numbered and row is None:
+    if not numbered and profile.head.contended:
+        rows = empty(width, *profiled.not_measured(view))
+    elif not numbered and row is None:
         differ = any(one.standing != "noise" for one in profile.rows)
         why = "for what differs" if differ else "nothing differs by more than noise"
         said = f"no cause was found{' ' if differ else ': '}{why}"
@@ -133,8 +135,7 @@ def _unexplained(profile: Profile, row: RegionRow, width: int) -> list[Row]:
         mark: Span = (" · ", "dim")
         words = "no measurable difference"
         if row.same_calls:
-            least = same_calls_least(profile.head)
-            words = f"both sides run the same calls: {words}, or less than {least}"
+            words = f"both sides run the same calls: {words}, or less than {SAME_CALLS_LEAST}"
     elif row.standing == "won":
         mark = (" ✓ ", "good")
         words = (

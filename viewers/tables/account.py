@@ -50,9 +50,8 @@ def doubt_lines(found: AccountTable, indent: int) -> list[TextLine]:
     """Why the lines of a side have no shares."""
     if not found.doubtful:
         return []
-    why = "the machine was busy" if found.contended else "rounds differ too much"
-    words = f"{why}: the lines and the call are of different rounds, so {_WHOSE[found.doubtful]}"
-    return [line(" " * indent, (words, "warn"), hang=indent)]
+    words = "rounds differ too much: the lines and the call are of different rounds, so "
+    return [line(" " * indent, (words + _WHOSE[found.doubtful], "warn"), hang=indent)]
 
 
 _WHOSE = {

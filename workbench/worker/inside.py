@@ -110,8 +110,8 @@ class Inside:
         """Measure one call step by step."""
         recorder, settings = self.recorder, self.recorder.settings
         measured = profile(self.host, apart, inputs, self._numbers)
-        if self.optimizer is not None and settings.grad == "train":
-            contended = measured is not None and measured.contended
+        busy = measured is not None and measured.contended
+        if self.optimizer is not None and settings.grad == "train" and not busy:
             options = structs.replace(settings, fullgraph=False, until="run")
             step = partial(compiled, settings=options, engine=apart.engine)
             for record in step_records_of(
@@ -122,10 +122,9 @@ class Inside:
                 step,
                 inputs,
                 self._numbers,
-                contended,
             ):
                 recorder.emit(record)
-        if measured is not None and settings.nests:
+        if measured is not None and settings.nests and not busy:
             self._nests(apart, inputs)
         if measured is not None and self.alone:
             with self.host.unrecorded():

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from tcw.compiler.control.hooks import Hook
-from tcw.compiler.measure.compiled import inductor_graphs
-from tcw.compiler.measure.probes import guard_cost
+from tcw.compiler.measure.compiled import guard_cost, inductor_graphs
 from tcw.compiler.trace.records import HookStatus
 from tcw.workbench.worker import backends, forget
 

@@ -18,7 +18,7 @@ from tcw.compiler.capture import settings as settings_hook
 from tcw.compiler.control.stages import reached
 from tcw.compiler.control.user_error import UserError
 from tcw.compiler.measure.calls.runs import Model, RandomState, Twin, original_of
-from tcw.compiler.measure.rounds.engines import time_engines
+from tcw.compiler.measure.rounds.speed import time_engines
 from tcw.compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
 from tcw.workbench.worker import patched
 from tcw.workbench.worker.backends import register

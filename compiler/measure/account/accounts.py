@@ -1,22 +1,68 @@
-"""The accounts of a profiled call: what each side's time is made of."""
+"""The accounts of a profiled call: separately measured lines, and the remainder.
+
+A line is summed round by round before its median is taken. The medians of single steps would add up
+to less than the median of a call, because each step is rarely disturbed and a call often.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from math import sqrt
 from statistics import median
 
-from tcw.compiler.measure.account.lines import account, less, line, summed
 from tcw.compiler.measure.account.readings import Measured, SideRounds
-from tcw.compiler.measure.probes.naming import BACKWARD
+from tcw.compiler.measure.probes.call_rounds import SHORT
+from tcw.compiler.measure.probes.laps import Lap, Side
 from tcw.compiler.measure.regions.regions import PlacedStep
-from tcw.compiler.measure.rounds.call_rounds import SHORT
-from tcw.compiler.measure.rounds.laps import Lap
-from tcw.compiler.measure.rounds.noise import noise_of_medians
+from tcw.compiler.measure.rounds.noise import Rounds, noise_of_medians, timed
+from tcw.compiler.trace.matching import BACKWARD
 from tcw.compiler.trace.plurals import plural
 from tcw.compiler.trace.records.profile import Account, AccountLine, CallPhase, EagerOperation
 
 _KINDS = (("kernels", "kernel", "kernel"), ("aten", "aten", "call"), ("eager", "eager", "call"))
 """(name of the line, kind of the steps, what one is called)."""
+
+
+def summed(parts: Iterable[Rounds], rounds: int) -> list[float]:
+    """The round-by-round sum of the parts; zeros if there are none."""
+    found = [0.0] * rounds
+    for part in parts:
+        for number, seconds in enumerate(part):
+            found[number] += seconds
+    return found
+
+
+def less(whole: Rounds, *parts: Rounds) -> list[float]:
+    """The whole minus the parts, round by round, clamped at 0."""
+    return [max(0.0, one - sum(part[number] for part in parts)) for number, one in enumerate(whole)]
+
+
+def line(name: str, rounds: Rounds, what: str = "") -> AccountLine:
+    """A line of an account."""
+    return AccountLine(name=name, time=timed(rounds), what=what)
+
+
+def account(
+    side: Side,
+    call: int,
+    phase: CallPhase,
+    measured: Rounds,
+    lines: Sequence[AccountLine],
+    noise: float = 0.0,
+) -> Account:
+    """The account of one side, without lines that are always 0. `noise`: of the remainder, in
+    seconds."""
+    kept = tuple(one for one in lines if one.time.median or one.time.spread)
+    whole = timed(measured)
+    return Account(
+        side=side,
+        call=call,
+        phase=phase,
+        measured=whole,
+        lines=kept,
+        remainder=whole.median - sum(one.time.median for one in kept),
+        remainder_noise=noise,
+    )
 
 
 def eager_account(
@@ -31,13 +77,13 @@ def eager_account(
     lines = [line("operations", running, what)]
     if side.host:
         lines.append(_left(side, phase))
-    else:
+    elif not measured.phase:  # around a step's operations is its probe's own work
         own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
         around = less(side.probed(phase), running, own)
         lines.append(line("dispatch", around, "Python, autograd"))
     plain = side.plain(phase)
     # once for these rounds, and once for those from which the profiler's cost was derived
-    noise = sqrt(2) * remainder_noise(side, phase, measured.contended)
+    noise = sqrt(2) * remainder_noise(side, phase)
     return account("eager", measured.call, phase, plain, lines, noise)
 
 
@@ -64,7 +110,7 @@ def compiled_account(
         phase,
         side.plain(phase),
         lines,
-        remainder_noise(side, phase, measured.contended),
+        remainder_noise(side, phase),
     )
 
 
@@ -76,8 +122,7 @@ def _around(
         base
         for probe, base in zip(measured.probes, measured.bases, strict=True)
         if base in side.seconds
-        and (not phase or (phase == "backward") == probe.graph.endswith(BACKWARD))
-        and phase != "step"
+        and (phase == measured.phase or (phase == "backward") == probe.graph.endswith(BACKWARD))
     ]
     whole = summed((side.seconds[base] for base in graphs), side.rounds)
     own = [lap.took * _share(lap, phase) for lap in side.laps["probed"]]
@@ -94,17 +139,17 @@ def _around(
         line(
             "dispatch",
             less(side.probed(phase), whole, guards, between, own),
-            "Dynamo's and AOTAutograd's wrappers",
+            f"{'guards, ' if measured.phase else ''}Dynamo's and AOTAutograd's wrappers",
         ),
     ]
 
 
-def remainder_noise(side: SideRounds, phase: CallPhase, contended: bool) -> float:
+def remainder_noise(side: SideRounds, phase: CallPhase) -> float:
     """The noise of the remainder: the lines come from the probed call, and are compared with the
     plain one. Calls of one round run in a row, and share their disturbances."""
     rounds = min(len({lap.turn for lap in side.laps[way]}) for way in ("plain", "probed"))
     plain, probed = side.plain(phase), side.probed_running(phase)
-    return noise_of_medians(plain, probed, rounds, independent=not contended)
+    return noise_of_medians(plain, probed, rounds)
 
 
 def _share(lap: Lap, phase: CallPhase) -> float:

@@ -9,8 +9,7 @@ place, so that every round does the same work.
 from __future__ import annotations
 
 import copy
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,32 +18,27 @@ from torch._dynamo.utils import counters
 
 from tcw.compiler.control.describe import class_name
 from tcw.compiler.control.user_error import UserError
-from tcw.compiler.measure.account.accounts import remainder_noise
-from tcw.compiler.measure.account.lines import account, less, line, summed
-from tcw.compiler.measure.account.optimizer_records import step_records, steps_of
-from tcw.compiler.measure.account.readings import SideRounds
-from tcw.compiler.measure.account.records import IdCounts
+from tcw.compiler.measure.account.readings import Measured
+from tcw.compiler.measure.account.records import IdCounts, step_records
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.runs import Model, RandomState, RunPiece, original_of, prepare
 from tcw.compiler.measure.compiled.collected import RecordedModel
-from tcw.compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
+from tcw.compiler.measure.compiled.engine_graphs import AtenGraph, EngineGraph, engine_graphs
+from tcw.compiler.measure.compiled.guard_cost import GuardCosts
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
 from tcw.compiler.measure.host import Host, reason_of
-from tcw.compiler.measure.probes.aten_probe import AtenGraph
+from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide
 from tcw.compiler.measure.probes.engine_probe import engine_probe
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
 from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
-from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide
-from tcw.compiler.measure.rounds.quiet import quiet_rounds
+from tcw.compiler.measure.regions.origins import Origins
 from tcw.compiler.measure.rounds.rounds import RoundsPlan
 from tcw.compiler.measure.rounds.team import Team
-from tcw.compiler.trace.plurals import plural
 from tcw.compiler.trace.records import Record, Warned
-from tcw.compiler.trace.records.profile import AccountLine, EagerOperation
 from tcw.compiler.trace.records.session import GradMode
 
 ROUNDS = 30
 WARM_UPS = 3
-IDLE = "what the device's work leaves of the step"
 
 Action = Callable[..., Any]
 """An optimizer's `step`, eager or compiled."""
@@ -139,14 +133,13 @@ def step_records_of(
     compiled: Callable[[Action], Action],
     inputs: InputSet,
     numbers: IdCounts,
-    contended: bool = False,
 ) -> list[Record]:
     """The phase `step` of both sides: operations, compiled steps, their region, the accounts. If it
-    cannot be measured, there are none, and the reason is recorded.
+    cannot be measured, there are none, and the reason is recorded; nor on a busy machine.
 
     `original` is the model that the file's optimizer belongs to. The models of both sides are run
     once more, for gradients. `compiled` compiles a step as the recording compiled the model; its
-    graphs are not part of the recording. `contended`: as `Measured.contended` of the call.
+    graphs are not part of the recording.
     """
     host.begins("timing the optimizer's step")
     generators = RandomState.now()
@@ -157,8 +150,6 @@ def step_records_of(
                 for one in (call.eager.model, original_of(call.model))
             )
             with Team(torch.get_num_threads()) as team:
-                if contended:
-                    team.keep_apart()
                 number = host.settings.profiled_call
                 return list(_measured(eager, other, number, compiled, inputs, numbers, team))
     except Exception as error:  # anything that the user's optimizer raises
@@ -187,7 +178,7 @@ def _measured(
         for _ in range(WARM_UPS):
             other.rewind()
             step()
-    graphs = [graph.probe(f"step/{place}") for place, graph in enumerate(ours)]
+    graphs = [InductorProbe(f"step/{place}", graph) for place, graph in enumerate(ours)]
     of_engine: list[EngineGraph | AtenGraph] = [*own, *left]
     graphs += [engine_probe(graph) for graph in of_engine]  # type: ignore[misc]
     before = EagerSide(torch.nn.Module(), call, eager.on_device)
@@ -219,24 +210,22 @@ def _measured(
         raise RuntimeError("it was compiled again while it was timed")
     if before.probe.differs:
         raise RuntimeError(before.probe.differs)
-    sides = {side: SideRounds(laps) for side, laps in quiet_rounds(rounds.laps).items()}
-    operations = before.probe.operations
-    steps = steps_of(call, graphs, after.bases)
-    yield from step_records(
-        call, type(eager.optimizer).__name__, operations, steps, sides, numbers, team.contended
+    if team.contended:
+        return
+    measured = Measured(
+        call=call,
+        device="cuda" if eager.on_device else "cpu",
+        probes=graphs,
+        bases=after.bases,
+        end=after.end,
+        origins=Origins([]),
+        canonical=str,
+        operations=before.probe.operations,
+        laps=rounds.laps,
+        guards=GuardCosts(),
+        phase="step",
     )
-    kinds = {key: one.kind for key, one in steps.items()}
-    lines = {
-        "eager": _eager_lines(sides["eager"], operations),
-        "compiled": _compiled_lines(sides["compiled"], after.bases, kinds, eager.on_device),
-    }
-    for side, found in sides.items():
-        whole = found.plain("step")
-        if eager.on_device:
-            busy = sum(one.time.median for one in lines[side])
-            lines[side].append(line("idle", less(whole, [busy] * len(whole)), IDLE))
-        noise = remainder_noise(found, "step", team.contended)
-        yield account(side, call, "step", whole, lines[side], noise)
+    yield from step_records(measured, type(eager.optimizer).__name__, numbers)
 
 
 def _start(one: Trained, inputs: InputSet) -> None:
@@ -250,34 +239,3 @@ def _start(one: Trained, inputs: InputSet) -> None:
         for parameter, value in zip(parameters, before, strict=True):
             parameter.copy_(value)
     one.remember()
-
-
-def _eager_lines(side: SideRounds, operations: Sequence[EagerOperation]) -> list[AccountLine]:
-    # the time between them is Python's and the probe's: it has no line
-    together = summed(side.seconds.values(), side.rounds)
-    return [line("operations", together, f"{len(operations)} of ATen")]
-
-
-def _compiled_lines(
-    side: SideRounds, bases: Sequence[int], kinds: Mapping[int, str], on_device: bool
-) -> list[AccountLine]:
-    whole = summed((side.seconds[key] for key in bases if key in side.seconds), side.rounds)
-    parts = {
-        kind: summed(
-            (found for key, found in side.seconds.items() if kinds.get(key) == kind), side.rounds
-        )
-        for kind in ("kernel", "aten")
-    }
-    counts = Counter(kinds.values())
-    working = [
-        line("kernels", parts["kernel"], plural(counts["kernel"], "kernel")),
-        line("aten", parts["aten"], plural(counts["aten"], "call")),
-    ]
-    if on_device:
-        return working
-    wrapper = less(whole, *parts.values())
-    return [
-        *working,
-        line("wrapper", wrapper, f"of {plural(len(bases), 'graph')}"),
-        line("dispatch", less(side.probed("step"), whole), "guards, Dynamo's wrappers"),
-    ]

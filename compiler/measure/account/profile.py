@@ -33,15 +33,15 @@ from tcw.compiler.measure.host import Host, reason_of
 from tcw.compiler.measure.memory.peak import least_peak_bytes
 from tcw.compiler.measure.memory.saved import saved_bytes
 from tcw.compiler.measure.probes import device_clock, eager_probe
+from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide, plan_of
+from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.engine_probe import engine_probe
-from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
+from tcw.compiler.measure.probes.laps import Side, subtract_profiler
 from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
 from tcw.compiler.measure.regions.origins import Origins
 from tcw.compiler.measure.rounds import speed
 from tcw.compiler.measure.rounds.allocator import freed_memory_is_kept
-from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
-from tcw.compiler.measure.rounds.laps import Side
-from tcw.compiler.measure.rounds.profiler_cost import take_off
 from tcw.compiler.measure.rounds.team import Team
 from tcw.compiler.measure.work.ceilings import ceilings
 from tcw.compiler.trace.records import Speed, Warned
@@ -67,7 +67,7 @@ def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: IdCounts)
         if not isinstance(error, Exception):
             raise
         return None
-    if not numbers.ceilings:
+    if not numbers.ceilings and not measured.contended:
         numbers.ceilings = True
         _emit_ceilings(host, measured.device)
     for record in made:
@@ -118,20 +118,20 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
             on_device,
         )
         plan = plan_of(settings.rounds)
-        told = _teller(host, f"profiling call {call}", settings.rounds)
+        progress = _progress(host, f"profiling call {call}", settings.rounds)
         kept.enter_context(freed_memory_is_kept())
         if on_device:
-            rounds.plain_first(plan, told)
+            rounds.plain_first(plan, progress)
         last = rounds.warm_up()
         eager.check(last["eager", "probed"])
         if "between" in rounds.laps["compiled"] and not last["compiled", "between"].eager:
             rounds.leave_out_between()
         before = counters["stats"]["unique_graphs"]
-        rounds.run(plan, told)
+        rounds.run(plan, progress)
         kept.close()
         host.recorder.quiet = True
         if not on_device:
-            take_off(rounds.laps)
+            subtract_profiler(rounds.laps)
         if not eager.by_profiler:
             rounds.forget_library_calls()
         eager.read(rounds.laps["eager"]["probed"])
@@ -175,33 +175,33 @@ def _emit_ceilings(host: Host, device: str) -> None:
     try:
         with host.unrecorded():
             found = ceilings("cuda" if device.startswith("cuda") else "cpu")
+        reason = "the machine is busy"
     except (RuntimeError, OSError, MemoryError) as error:
-        reason = reason_of(error)
-        host.emit(Warned(message=f"the machine's ceilings were not measured: {reason}"))
-        return
-    host.emit(found)
+        found, reason = None, reason_of(error)
+    unknown = Warned(message=f"the machine's ceilings were not measured: {reason}")
+    host.emit(found if found is not None else unknown)
 
 
-def _teller(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
+def _progress(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
     """Reports the current round, at most once a second."""
     said = [-1.0]
 
-    def told(done: int) -> None:
+    def progress(done: int) -> None:
         now = time.monotonic()
         if now - said[0] >= 1:
             said[0] = now
-            of = f" of {rounds}" if done < rounds else ", as others use the machine"
+            of = f" of {rounds}" if done < rounds else ", as some were disturbed"
             words = f"{doing}: round {done + 1}{of}"
             host.begins(words)
 
-    return told
+    return progress
 
 
-def _graph_probes(one: RecordedModel) -> tuple[list[GraphProbe], str]:
+def _graph_probes(one: RecordedModel) -> tuple[list[CodeProbe], str]:
     """The probes of all graphs that were compiled and recorded; and the graphs that could not be
     found."""
     named = named_graphs(one.collected.of_inductor, one.records)
-    found: list[GraphProbe] = [graph.probe(id) for id, graph in named.graphs.items()]
+    found: list[CodeProbe] = [InductorProbe(id, graph) for id, graph in named.graphs.items()]
     collected = one.collected
     found += map(engine_probe, collected.of_engine)
     found += map(engine_probe, collected.left_to_aten)

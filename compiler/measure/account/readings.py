@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+from tcw.compiler.measure.compiled.guard_cost import GuardCosts
 from tcw.compiler.measure.probes.between import in_rounds
 from tcw.compiler.measure.probes.clock import Reading
-from tcw.compiler.measure.probes.graph_probe import GraphProbe
-from tcw.compiler.measure.probes.guard_cost import GuardCosts
+from tcw.compiler.measure.probes.code_probe import CodeProbe
+from tcw.compiler.measure.probes.laps import Laps, Side
 from tcw.compiler.measure.probes.library_calls import less_calling, times
 from tcw.compiler.measure.regions.origins import Origins
 from tcw.compiler.measure.regions.same_sites import Canonical
-from tcw.compiler.measure.rounds.laps import Laps, Side
 from tcw.compiler.trace.records.profile import CallPhase, EagerOperation, Unmeasured
 
 
@@ -23,7 +23,7 @@ class Measured:
 
     call: int
     device: str
-    probes: Sequence[GraphProbe]
+    probes: Sequence[CodeProbe]
     bases: Sequence[int]
     """The first key of each probe: that of its whole graph; its steps follow."""
     end: int
@@ -36,6 +36,8 @@ class Measured:
     """By key of their readings."""
     laps: dict[Side, Laps]
     guards: GuardCosts
+    phase: CallPhase = ""
+    """The only phase, of an optimizer's step; "" for a call."""
     compiled_again: int = 0
     contended: bool = False
     unmeasured: Sequence[tuple[Unmeasured, str]] = ()

@@ -9,18 +9,16 @@ from typing import Any
 
 import msgspec
 
-from tcw.compiler.measure.account.accounts import compiled_account, eager_account
-from tcw.compiler.measure.account.lines import summed
+from tcw.compiler.measure.account.accounts import compiled_account, eager_account, summed
 from tcw.compiler.measure.account.readings import Measured, SideRounds
-from tcw.compiler.measure.probes.naming import BACKWARD
+from tcw.compiler.measure.probes.laps import Side, quiet_rounds
 from tcw.compiler.measure.regions import regions
 from tcw.compiler.measure.regions.origins import CallOfKernel, Computes, Origins
 from tcw.compiler.measure.regions.regions import Grouped, PlacedStep
-from tcw.compiler.measure.regions.same_work import least_noise, sameness
-from tcw.compiler.measure.rounds.laps import Side
+from tcw.compiler.measure.regions.same_work import LEAST, sameness
 from tcw.compiler.measure.rounds.noise import difference, ratio, timed
-from tcw.compiler.measure.rounds.quiet import quiet_laps, quiet_rounds
 from tcw.compiler.measure.work.operations import Work
+from tcw.compiler.trace.matching import BACKWARD
 from tcw.compiler.trace.records import Record
 from tcw.compiler.trace.records.profile import (
     CallPhase,
@@ -47,23 +45,60 @@ class IdCounts:
 
 
 def records(measured: Measured, numbers: IdCounts) -> Iterator[Record]:
-    """Operations, steps, regions, accounts, timelines and then the head."""
+    """Operations, steps, regions, accounts, timelines and then the head; on a busy machine, where
+    the parts of a call say nothing about the whole, only the head."""
     rounds = quiet_rounds(measured.laps)
     eager, compiled = SideRounds(rounds["eager"]), measured.compiled_rounds(rounds["compiled"])
+    if not measured.contended:
+        yield from _parts(measured, eager, compiled, numbers)
+    yield _head(measured, eager, compiled)
+
+
+def _parts(
+    measured: Measured, eager: SideRounds, compiled: SideRounds, numbers: IdCounts
+) -> Iterator[Record]:
     operations = _operations(measured, eager, numbers)
     yield from operations.values()
     steps = _steps(measured, compiled, numbers)
     yield from (placed.step for placed in steps.values())
     yield from _regions(measured, eager, compiled, operations, steps, numbers)
-    alone = SideRounds(quiet_laps(measured.laps["eager"]))
-    other = measured.compiled_rounds(quiet_laps(measured.laps["compiled"]))
     whole: tuple[CallPhase, ...] = ("",)
     for phase in dict.fromkeys((*whole, *eager.phases)):
-        yield eager_account(measured, alone, operations, phase)
-        yield compiled_account(measured, other, steps, phase)
+        yield eager_account(measured, eager, operations, phase)
+        yield compiled_account(measured, compiled, steps, phase)
     yield _timeline(measured.call, "eager", eager, {k: o.id for k, o in operations.items()})
     yield _timeline(measured.call, "compiled", compiled, {k: p.step.id for k, p in steps.items()})
-    yield _head(measured, eager, compiled)
+
+
+def step_records(measured: Measured, label: str, numbers: IdCounts) -> Iterator[Record]:
+    """Of an optimizer's step: its operations, its compiled steps, one region of both, the accounts.
+    Its graphs are not part of the recording, so it is unknown which operation a kernel carries
+    out; a fused optimizer carries out all of them."""
+    rounds = quiet_rounds(measured.laps)
+    eager, compiled = SideRounds(rounds["eager"]), SideRounds(rounds["compiled"])
+    operations = _operations(measured, eager, numbers)
+    yield from operations.values()
+    steps = _steps(measured, compiled, numbers)
+    yield from (placed.step for placed in steps.values())
+    count = min(eager.rounds, compiled.rounds)
+    before = summed((eager.seconds[key] for key in operations if key in eager.seconds), count)
+    after = summed((compiled.seconds[key] for key in steps), count)
+    gained, noise = difference(before, after, independent=True)
+    yield Region(
+        id=f"r{numbers.regions}",
+        call=measured.call,
+        label=label,
+        phase="step",
+        steps=tuple(placed.step.id for placed in steps.values()),
+        operations=tuple(one.id for one in operations.values()),
+        eager=timed(before),
+        compiled=timed(after) if steps else None,
+        difference=gained,
+        noise=noise,
+    )
+    numbers.regions += 1
+    yield eager_account(measured, eager, operations, "step")
+    yield compiled_account(measured, compiled, steps, "step")
 
 
 def _operations(
@@ -123,7 +158,7 @@ def _graph_steps(measured: Measured, side: SideRounds) -> Iterator[_Found]:
     training = "backward" in side.phases
     for probe, base in zip(measured.probes, measured.bases, strict=True):
         calls = measured.origins.calls(probe.graph, probe.steps)
-        phase: CallPhase = ""
+        phase = measured.phase
         if training:
             phase = "backward" if probe.graph.endswith(BACKWARD) else "forward"
         for one in probe.steps:
@@ -138,6 +173,7 @@ def _graph_steps(measured: Measured, side: SideRounds) -> Iterator[_Found]:
                 phase=phase,
                 graph=probe.graph,
                 index=one.index,
+                part="optimizer" if phase == "step" else "model",
             )
             found = {"launches": len(side.seen[key]), **times(side, key)}
             yield key, msgspec.structs.replace(step, **found), calls.get(one.index)
@@ -184,11 +220,10 @@ def _regions(
     for group in groups:
         before = summed((eager_of[one.id] for one in group.operations), rounds)
         after = summed((compiled_of[placed.step.id] for placed in group.steps), rounds)
-        gained, noise = difference(before, after, independent=not measured.contended)
+        gained, noise = difference(before, after, independent=True)
         same = sameness(measured.origins, group)
         if same:
-            least = least_noise(median(before), same, contended=measured.contended)
-            noise = max(noise, least)
+            noise = max(noise, LEAST * median(before))
         yield Region(
             id=f"r{numbers.regions}",
             call=measured.call,

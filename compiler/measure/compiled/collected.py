@@ -7,10 +7,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from tcw.compiler.measure.calls.runs import CompiledModel, Twin
-from tcw.compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
+from tcw.compiler.measure.compiled.engine_graphs import AtenGraph, EngineGraph, engine_graphs
+from tcw.compiler.measure.compiled.guard_cost import GuardCosts, guard_costs
 from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
-from tcw.compiler.measure.probes.aten_probe import AtenGraph
-from tcw.compiler.measure.probes.guard_cost import GuardCosts, guard_costs
 from tcw.compiler.trace.records import Record
 
 

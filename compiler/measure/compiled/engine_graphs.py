@@ -1,8 +1,7 @@
 """Graphs that our own engine compiled, with kernels that can be called one by one.
 
-A unit's kernels are private to it, so that calling them has no overhead. For a measurement the unit
-is built again with the same flags. Each kernel call then goes through a Python callback, which sees
-the pointers, and `measured_again` repeats some of those calls.
+For a measurement the unit is built again (`engine_unit`): an observer sees the pointers of each
+call, and `probe_again` repeats some of those calls.
 """
 
 from __future__ import annotations
@@ -16,55 +15,21 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.codegen.launcher.segment import STACK_BYTES, KernelSite
+from tcw.compiler.codegen.launcher.segment import STACK_BYTES
+from tcw.compiler.engine.aten import AsItIs
 from tcw.compiler.engine.recording import watching
-from tcw.compiler.measure.compiled.alone import NotAlone, Step
-from tcw.compiler.measure.compiled.redirected import Redirected
-from tcw.compiler.measure.compiled.shadows import Shadows, StorageCopy, copied
-from tcw.compiler.measure.probes.aten_probe import AtenGraph
-from tcw.compiler.measure.rounds.whole_runs import DeviceRun
-from tcw.compiler.runtime.artifact import Artifact
-from tcw.compiler.runtime.build import BuildFailed
-from tcw.compiler.runtime.compiled import Compiled, loaded_segments, run_wrapper
-from tcw.compiler.runtime.libraries import LibrarySource, library
-from tcw.compiler.runtime.python_path import PythonSegment
-from tcw.compiler.runtime.store import usable_store
-from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
-from tcw.compiler.runtime.unavailable import Unavailable
-
-_HEAD = """
-typedef void MeasuredKernel(void* const*, const long*, char*, int*);
-typedef void MeasuredCall(
-    const char* name, void* kernel, void* const* pointers, long count, const long* sizes,
-    long size_count, char* workspace, int* error);
-struct MeasuredAgain {
-  MeasuredKernel* kernel; void* const* pointers; const long* sizes; char* workspace;
-};
-extern "C" { MeasuredCall* measured_call; }
-"""
-_TAIL = """
-extern "C" int measured_again(const MeasuredAgain* calls, long count) {{
-  alignas(8) int error[8] = {{0}};{stream}
-  for (long i = 0; i < count; i++)
-    calls[i].kernel(calls[i].pointers, calls[i].sizes, calls[i].workspace, error);
-  return *error;
-}}
-"""
-_Observe = ctypes.CFUNCTYPE(
-    None,
-    ctypes.c_char_p,
-    ctypes.c_void_p,
-    ctypes.POINTER(ctypes.c_void_p),
-    ctypes.c_long,
-    ctypes.POINTER(ctypes.c_long),
-    ctypes.c_long,
-    ctypes.c_void_p,
-    ctypes.POINTER(ctypes.c_int),
+from tcw.compiler.measure.compiled.alone import (
+    CompiledGraph,
+    NotAlone,
+    Shadows,
+    Step,
+    StorageCopy,
+    copied,
 )
-
-
-class _Again(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_void_p) for name in ("kernel", "pointers", "sizes", "workspace")]
+from tcw.compiler.measure.compiled.engine_unit import ClockedUnit, KernelCall, Observer
+from tcw.compiler.measure.rounds.whole_runs import DeviceRun
+from tcw.compiler.runtime.compiled import Compiled, run_wrapper
+from tcw.compiler.runtime.python_path import PythonSegment
 
 
 class _Segment(PythonSegment):
@@ -83,16 +48,26 @@ class _Segment(PythonSegment):
 class _Call:
     """A step: one call of a kernel, on copies."""
 
-    def __init__(self, row: _Again, again: Any, alive: tuple[Any, ...]) -> None:
-        self.row = row
+    def __init__(self, call: KernelCall, again: Any, alive: tuple[Any, ...]) -> None:
+        self.call = call
         self.again = again
         self.alive = alive
 
     def __call__(self) -> None:
-        self.again(ctypes.byref(self.row), 1)
+        self.again(ctypes.byref(self.call), 1)
 
 
-class EngineGraph(Redirected):
+class AtenGraph(CompiledGraph):
+    """A graph that the engine left to ATen."""
+
+    def __init__(self, graph: str, left: AsItIs) -> None:
+        super().__init__(left.call)
+        self.graph = graph
+        self.left = left
+        self.module = left.module
+
+
+class EngineGraph(CompiledGraph):
     """One graph, as the engine compiled it."""
 
     def __init__(
@@ -130,39 +105,29 @@ class EngineGraph(Redirected):
     def capture(self, wanted: Collection[str], shadows: Shadows) -> list[Step]:
         if self.arguments is None:
             raise NotAlone("its graph was not called")
-        handle = self._handle()
+        artifact = self.compiled.artifact
+        unit = ClockedUnit(artifact, self.compiled.call, repeats=True)
         memory: list[Any] = []
         steps: list[Step] = []
         failed: list[BaseException] = []
 
-        def observe(
-            name: bytes,
-            kernel: int,
-            pointers: Any,
-            count: int,
-            sizes: Any,
-            size_count: int,
-            workspace: int | None,
-            error: Any,
-        ) -> None:
+        def observe(site: int, over: int, made: Any, _: Any) -> None:
             try:
-                if name.decode() in wanted and not failed:
+                if not over and artifact.sites[site].function in wanted and not failed:
                     where = _Places(memory, shadows)
-                    copies = [where.of(pointers[i]) for i in range(count)]
-                    given = [sizes[i] for i in range(size_count)]
-                    step = _step(handle, kernel, copies, given, *where.workspace(workspace))
+                    step = _step(unit.handle, made.contents, where)
                     step()
                     steps.append(step)
             except BaseException as problem:  # it must not propagate through C
                 failed.append(problem)
-            _KERNEL(kernel)(pointers, sizes, workspace, error)
 
-        callback = _Observe(observe)
-        ctypes.c_void_p.in_dll(handle, "measured_call").value = ctypes.cast(
-            callback, ctypes.c_void_p
-        ).value
-        with torch.no_grad():
-            self._call(handle, memory)(copied(self.arguments))
+        callback = Observer(observe)
+        unit.observe(callback)
+        try:
+            with torch.no_grad():
+                self._call(unit.handle, memory)(copied(self.arguments))
+        finally:
+            unit.observe(None)
         if failed:
             raise failed[0]
         return [DeviceRun(step) for step in steps] if self._on_gpu else steps
@@ -170,7 +135,7 @@ class EngineGraph(Redirected):
     def together(self, steps: Sequence[Step]) -> Step:
         own = [step.run if isinstance(step, DeviceRun) else step for step in steps]
         calls = [step for step in own if isinstance(step, _Call)]
-        rows = (_Again * len(calls))(*(call.row for call in calls))
+        rows = (KernelCall * len(calls))(*(call.call for call in calls))
         again = calls[0].again
         run = partial(_discard, again, rows, len(calls), calls)
         return DeviceRun(run, len(calls)) if self._on_gpu else run
@@ -179,12 +144,9 @@ class EngineGraph(Redirected):
     def _on_gpu(self) -> bool:
         return self.compiled.artifact.device >= 0
 
-    def calling(
-        self, functions: Mapping[str, Any], artifact: Artifact | None = None
-    ) -> Callable[[list[Any]], Any]:
-        """The graph's callable with these functions in place of its own. `artifact`: with another
-        wrapper."""
-        artifact, call = artifact or self.compiled.artifact, self.compiled.call
+    def calling(self, functions: Mapping[str, Any]) -> Callable[[list[Any]], Any]:
+        """The graph's callable with these functions in place of its own."""
+        artifact, call = self.compiled.artifact, self.compiled.call
         if artifact.entry:
             whole: Callable[[list[Any]], Any] = functions.get(artifact.entry, call)
             return whole
@@ -199,75 +161,20 @@ class EngineGraph(Redirected):
             functions[entry.name] = segment
         return self.calling(functions)
 
-    def _handle(self) -> ctypes.CDLL:
-        """The library of the observable unit, built unless it is in the cache."""
-        artifact = self.compiled.artifact
-        text = _HEAD + _observed(artifact.unit, artifact.sites) + _tail(artifact.device)
-        return built_unit(self, text)[1]
-
-
-def built_unit(graph: EngineGraph, text: str) -> tuple[dict[str, Callable[..., Any]], ctypes.CDLL]:
-    """(the segments, the library) of a graph's unit with another text, built unless it is in the
-    cache. Raises `NotAlone`."""
-    artifact, call = graph.compiled.artifact, graph.compiled.call
-    found = find_compiler()
-    if isinstance(found, NoCompiler):
-        raise NotAlone(found.reason)
-    unit = LibrarySource(text, artifact.flags, unit_libraries(artifact.libraries))
-    store = usable_store()[0]
-    try:
-        made = library(unit, found, store)
-        return loaded_segments(artifact, made.path, found, store, call)[:2]
-    except (BuildFailed, OSError, Unavailable) as error:
-        raise NotAlone(f"its unit could not be built for a measurement: {error}") from error
-
 
 def _part(text: str, line: int, count: int) -> str:
     lines = text.split("\n")[line - 1 : line - 1 + count]
     return "\n".join(lines) + "\n"
 
 
-_KERNEL = ctypes.CFUNCTYPE(
-    None,
-    ctypes.POINTER(ctypes.c_void_p),
-    ctypes.POINTER(ctypes.c_long),
-    ctypes.c_void_p,
-    ctypes.POINTER(ctypes.c_int),
-)
-
-
-def _tail(device: int) -> str:
-    """What follows the unit's text: calls of its kernels, on the current stream of a GPU."""
-    stream = f"\n  stream = launcher->stream({device});" if device >= 0 else ""
-    return _TAIL.format(stream=stream)
-
-
-def _observed(unit: str, sites: Sequence[KernelSite]) -> str:
-    """The unit's text, with `measured_call` in place of each kernel call."""
-    lines = unit.split("\n")
-    for site in sites:
-        name = site.function
-        sizes = "s, sizeof s / sizeof *s" if site.sizes else "0, 0"
-        workspace = "workspace" if site.workspace else "0"
-        lines[site.line - 1] = (
-            f'    measured_call("{name}", (void*){name}, p, sizeof p / sizeof *p, {sizes}, '
-            f"{workspace}, error);"
-        )
-    return "\n".join(lines)
-
-
-def _step(
-    handle: ctypes.CDLL,
-    kernel: int,
-    pointers: list[int],
-    sizes: list[int],
-    workspace: int,
-    alive: Any,
-) -> _Call:
+def _step(handle: ctypes.CDLL, made: KernelCall, where: _Places) -> _Call:
+    """A call like this one, on copies of its memory."""
+    pointers = [where.of(made.pointers[i]) for i in range(made.count)]
     table = (ctypes.c_void_p * max(len(pointers), 1))(*pointers)
-    numbers = (ctypes.c_long * max(len(sizes), 1))(*sizes)
-    row = _Again(kernel, ctypes.addressof(table), ctypes.addressof(numbers), workspace)
-    return _Call(row, handle.measured_again, (table, numbers, alive))
+    sizes = (ctypes.c_long * max(made.size_count, 1))(*made.sizes[: made.size_count])
+    workspace, room = where.workspace(made.workspace)
+    call = KernelCall(made.kernel, table, sizes, workspace, made.count, made.size_count)
+    return _Call(call, handle.probe_again, (table, sizes, room))
 
 
 def _discard(again: Any, rows: Any, count: int, alive: list[_Call]) -> None:

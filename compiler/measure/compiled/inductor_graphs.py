@@ -14,10 +14,7 @@ from typing import Any
 import torch
 
 from tcw.compiler.control.hooks import Hook, after_call, during
-from tcw.compiler.measure.compiled.alone import NotAlone, Step
-from tcw.compiler.measure.compiled.redirected import Redirected
-from tcw.compiler.measure.compiled.shadows import Shadows, copied
-from tcw.compiler.measure.probes.inductor_probe import InductorProbe
+from tcw.compiler.measure.compiled.alone import CompiledGraph, NotAlone, Shadows, Step, copied
 from tcw.compiler.measure.rounds.whole_runs import DeviceRun
 from tcw.compiler.trace.generated_code import definitions
 
@@ -41,7 +38,7 @@ class _Watched:
         return getattr(self._kernel, name)
 
 
-class InductorGraph(Redirected):
+class InductorGraph(CompiledGraph):
     """One module of generated code."""
 
     def __init__(self, module: Any, keep_arguments: bool = True) -> None:
@@ -51,10 +48,6 @@ class InductorGraph(Redirected):
             self.source = stream.read()
         self._defined = {one.name: one for one in definitions(self.source)}
         module.call = self.boxed()
-
-    def probe(self, graph: str) -> InductorProbe:
-        """A probe of this graph, under its id in the recording."""
-        return InductorProbe(graph, self)
 
     @property
     def kernels(self) -> Collection[str]:

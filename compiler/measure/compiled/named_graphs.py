@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from tcw.compiler.measure.compiled.alone import CompiledGraph
-from tcw.compiler.measure.probes.naming import root_graph
-from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.matching import base_graph, root_graph
 from tcw.compiler.trace.records import Kernel, Record, Wrapper
 from tcw.compiler.trace.writer import text_hash
 

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
 from torch import fx
+from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import _pytree as pytree
 
-from tcw.compiler.measure.precision import attention, operations
+from tcw.compiler.measure.precision import operations
 
 _WIDE = {torch.complex32: torch.complex128, torch.complex64: torch.complex128}
 _LANES = 16
@@ -174,24 +176,69 @@ def double(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
 def _wide_call(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
     replaced = _REPLACED.get(operations.base_name(node.target))
     if replaced is not None:
-        return replaced(*args, **kwargs)
+        return replaced(node.target, args, kwargs)
     args, kwargs = pytree.tree_map(_wide_dtype, (list(args), kwargs))
     return pytree.tree_map(widened, call(node, args, kwargs))
 
 
-def _linear_pointwise(
-    x: Any, weight: Any, bias: Any, attr: str = "none", *rest: Any, **more: Any
-) -> Any:
+def _linear_pointwise(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """oneDNN's linear, which has no float64 (torch/_inductor/fx_passes/mkldnn_fusion.py)."""
-    if attr != "none":
-        raise NotComparable(f"mkldnn._linear_pointwise with {attr}")
-    return torch.nn.functional.linear(x, weight, bias)
+    given = _by_name(target, args, kwargs)
+    if given.get("attr", "none") != "none":
+        raise NotComparable(f"mkldnn._linear_pointwise with {given['attr']}")
+    return F.linear(*args[:3])
 
 
-_REPLACED: dict[str, Callable[..., Any]] = {
+def _attention(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
+    """A GPU's fused attention, or its backward: as two products and a softmax, differentiated by
+    autograd (`sdp_utils` in aten/src/ATen/native/transformers).
+
+    Its auxiliary results (the sums of the softmax, random number states, sizes) are specific to the
+    kernel: they are None here and are not compared (`is_auxiliary`).
+    """
+    given = _by_name(target, args, kwargs)
+    grad = given.get("grad_out", given.get("grad_out_"))
+    wanted = [given["query"], given["key"], given["value"]]
+    bias = given.get("attn_bias")
+    if grad is not None:
+        wanted = [one.detach().requires_grad_() for one in wanted]
+        if bias is not None and given.get("grad_input_mask", [False])[-1]:
+            bias = bias.detach().requires_grad_()
+            wanted.append(bias)
+    query, key, value = wanted[:3]
+    with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):
+        out = F.scaled_dot_product_attention(
+            query,
+            key,
+            value,
+            bias,
+            is_causal=given.get("is_causal", False),
+            scale=given.get("scale"),
+            enable_gqa=query.shape[-3] != key.shape[-3],
+        )
+        found = (out.detach(),) if grad is None else torch.autograd.grad(out, wanted, grad)
+    return (*found, *[None] * (len(target._schema.returns) - len(found)))
+
+
+def _by_name(target: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an operation by their names in its schema."""
+    names = (argument.name for argument in target._schema.arguments)
+    return {**dict(zip(names, args, strict=False)), **kwargs}
+
+
+_FUSED = [f"scaled_dot_product_{kind}_attention" for kind in ("flash", "efficient", "cudnn")]
+_REPLACED: dict[str, Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]] = {
     "linear_pointwise": _linear_pointwise,
-    **attention.IN_FLOAT64,
+    **{f"{name}{suffix}": _attention for name in _FUSED for suffix in ("", "_backward")},
 }
+"""By the operation's name (`operations.base_name`)."""
+
+
+def is_auxiliary(node: fx.Node) -> bool:
+    """Whether a node is an auxiliary result of a fused attention."""
+    if node.target is not operator.getitem or not isinstance(node.args[0], fx.Node):
+        return False
+    return node.args[1] != 0 and operations.base_name(node.args[0].target) in _FUSED
 
 
 def widened(value: Any) -> Any:

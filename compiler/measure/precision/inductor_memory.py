@@ -11,9 +11,7 @@ import torch
 from torch import fx
 
 from tcw.compiler.graphs.realised import RealisedGraph
-from tcw.compiler.measure.probes.graph_probe import GraphStep
 
-_NAME = re.compile(r"[A-Za-z_]\w*")
 _REUSED = re.compile(r"^\s*(\w+) = (?:reinterpret_tensor\()?(\w+)\b[^;\n]*; del \2\b", re.MULTILINE)
 """`buf10 = buf9; del buf9  # reuse`, before the step that writes buf10."""
 
@@ -25,18 +23,16 @@ class InductorMemory:
     def __init__(
         self,
         graph: RealisedGraph,
-        steps: Sequence[GraphStep],
+        reads: Mapping[int, Sequence[str]],
         operations: Mapping[int, Sequence[str]],
         code: str = "",
     ) -> None:
-        """`operations`: the operations of each step's kernel, by step index: `op3`, …
-
-        `code`: the wrapper's text.
-        """
+        """By step index, `reads`: the variables that its call names; `operations`: those of its
+        kernel, `op3`, … `code`: the wrapper's text."""
         self._former = dict(_REUSED.findall(code))
         """Name -> the previous name of its memory."""
         self.graph = graph
-        self._steps = steps
+        self._reads = reads
         self._operations = {index: tuple(names) for index, names in operations.items()}
         self._times = Counter(self._operations.values())
         self._holds: dict[str, str] = {}
@@ -67,8 +63,7 @@ class InductorMemory:
         # in order: a memory location holds what its last writer stored
         buffers = [one for name in operations for one in self.graph.operations.get(name, ())]
         if self._times[operations] > 1:  # several steps call this kernel, each with its own buffers
-            given = names_in(self._steps[step].text)
-            buffers = [one for one in buffers if self._name(one) in given]
+            buffers = [one for one in buffers if self._name(one) in self._reads[step]]
         buffers = [one for one in buffers if one not in self.graph.unstored]
         self._written.update(buffers)
         for whole, pieces in self.graph.pieces.items():
@@ -100,8 +95,3 @@ def _fits(value: torch.Tensor, expected: Any) -> bool:
         not isinstance(size, int) or size == real
         for size, real in zip(expected.shape, value.shape, strict=True)
     )
-
-
-def names_in(text: str) -> set[str]:
-    """The names that a call in Inductor's wrapper mentions."""
-    return set(_NAME.findall(text))

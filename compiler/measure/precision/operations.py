@@ -36,21 +36,10 @@ _EXACT = frozenset({
 })  # fmt: skip
 """By name, without leading underscores. Each element of the result is an element of an argument (or
 its negative, or a selection of these), whatever the precision."""
-_JUMPS = frozenset(
-    [
-        "ceil",
-        "floor",
-        "floor_divide",
-        "round",
-        "trunc",
-        "fix",
-        "sign",
-        "sgn",
-        "frac",
-        "fmod",
-        "remainder",
-    ]
-)
+_JUMPS = frozenset({
+    "ceil", "floor", "floor_divide", "round", "trunc", "fix", "sign", "sgn", "frac", "fmod",
+    "remainder",
+})  # fmt: skip
 """Return floats and are discontinuous in their argument."""
 _ALONG_A_DIMENSION = frozenset({
     "batch_norm_with_update", "cummax", "cumprod", "cumsum", "logcumsumexp", "log_softmax",

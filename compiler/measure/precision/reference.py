@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import NoneType
 from typing import Any
 
 import torch
 from msgspec import structs
+from torch.utils import _pytree as pytree
 
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.leaves import leaves
@@ -20,9 +24,16 @@ from tcw.compiler.measure.calls.runs import (
     prepare,
 )
 from tcw.compiler.measure.host import Host
-from tcw.compiler.measure.precision.by_float64 import Distance, distance, in_float64
-from tcw.compiler.measure.precision.numerics import Leaves, OutputComparison
-from tcw.compiler.trace.records import Engine, Numerics, RandomOperation, Warned
+from tcw.compiler.measure.precision.arithmetic import widened
+from tcw.compiler.measure.precision.judge import (
+    Leaves,
+    Verdict,
+    accepted,
+    judge_call,
+    same,
+    tensor_error,
+)
+from tcw.compiler.trace.records import Engine, Numerics, OutputError, RandomOperation, Warned
 
 _WHY = (
     "torch.compile draws different random numbers from eager: "
@@ -42,6 +53,116 @@ _UNSTEADY = (
 )
 _UNKNOWN = "in a compiled graph that was not recorded"
 _SHOWN = 3
+_WORST = 16
+_LIMIT_BYTES = 2 << 30
+"""A float64 copy of the model and its inputs takes at most this much."""
+
+
+@dataclass
+class OutputComparison:
+    """Collects the differences of all calls."""
+
+    compared: int = 0
+    equal: bool = True
+    within: bool = True
+    comparable: bool = True
+    """False if results differ in number, kind, shape or dtype."""
+    _errors: list[OutputError] = field(default_factory=list)
+
+    def add(self, call: int, compiled: Leaves, eager: Leaves) -> bool:
+        """Compare one call's outputs (or gradients); returns whether `assert_close` accepts them
+        all."""
+        within_before, self.within = self.within, True
+        theirs = dict(eager)
+        for path, value in compiled:
+            if path not in theirs:
+                self._differ(call, path, "returned by the compiled model only")
+                continue
+            self._pair(call, path, value, theirs.pop(path))
+        for path in theirs:
+            self._differ(call, path, "returned by eager only")
+        accepted = self.within
+        self.within = accepted and within_before
+        return accepted
+
+    def record(self) -> Numerics:
+        """The verdict on everything that was added."""
+        finite = [error for error in self._errors if not error.note or error.max_abs]
+        worst = sorted(self._errors, key=lambda error: (bool(error.note), error.max_abs))[::-1]
+        return Numerics(
+            compared=self.compared,
+            max_abs=max((error.max_abs for error in finite), default=None)
+            if self.compared
+            else None,
+            max_rel=max((error.max_rel for error in finite), default=None)
+            if self.compared
+            else None,
+            worst=tuple(error for error in worst if error.max_abs or error.note)[:_WORST],
+            equal=self.equal and bool(self.compared),
+            within=self.within if self.compared or not self.within else None,
+        )
+
+    def _differ(self, call: int, path: str, note: str, comparable: bool = False) -> None:
+        self.equal = self.within = False
+        self.comparable &= comparable
+        self._errors.append(OutputError(call=call, path=path, max_abs=0.0, max_rel=0.0, note=note))
+
+    def _pair(self, call: int, path: str, ours: Any, theirs: Any) -> None:
+        if not isinstance(ours, torch.Tensor) or not isinstance(theirs, torch.Tensor):
+            if isinstance(ours, torch.Tensor) or isinstance(theirs, torch.Tensor):
+                self._differ(call, path, "a tensor on one side only")
+            elif _is_float(ours) and _is_float(theirs):
+                self._numbers(call, path, float(ours), float(theirs))
+            elif not same(ours, theirs):
+                self._differ(call, path, _values_differ(ours, theirs), comparable=True)
+            return
+        self.compared += 1
+        if ours.shape != theirs.shape:
+            self._differ(
+                call, path, f"shapes differ: {tuple(ours.shape)}, eager {tuple(theirs.shape)}"
+            )
+            return
+        note = ""
+        if ours.dtype != theirs.dtype:
+            note = f"dtypes differ: {ours.dtype}, eager {theirs.dtype}".replace("torch.", "")
+            self.comparable = False
+        elif ours.device != theirs.device:
+            note = f"devices differ: {ours.device}, eager {theirs.device}"
+        self._add(call, path, ours, theirs, note, close=not note and accepted(ours, theirs))
+
+    def _numbers(self, call: int, path: str, ours: float, theirs: float) -> None:
+        """Two floats, such as `loss.item()`. Their original dtype is unknown, so they
+        may differ as float32 may."""
+        self.compared += 1
+        one, two = (torch.tensor(value, dtype=torch.float64) for value in (ours, theirs))
+        close = torch.allclose(one, two, rtol=1.3e-6, atol=1e-5, equal_nan=True)
+        self._add(call, path, one, two, "", close)
+
+    def _add(
+        self, call: int, path: str, one: torch.Tensor, two: torch.Tensor, note: str, close: bool
+    ) -> None:
+        max_abs, max_rel, odd = tensor_error(one, two)
+        note = note or odd
+        if max_abs or note:
+            self.equal = False
+        if not close:
+            self.within = False
+        self._errors.append(
+            OutputError(call=call, path=path, max_abs=max_abs, max_rel=max_rel, note=note)
+        )
+
+
+def _is_float(value: Any) -> bool:
+    """Python's and NumPy's floats."""
+    return isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
+
+
+def _values_differ(ours: Any, theirs: Any) -> str:
+    """`values differ: 3, eager 4`; without the values unless they are short numbers."""
+    for one in (ours, theirs):
+        if type(one) not in (int, bool, NoneType) or (one is not None and one.bit_length() > 63):
+            return "values differ"
+    return f"values differ: {ours}, eager {theirs}"
 
 
 class Reference:
@@ -58,8 +179,8 @@ class Reference:
         """Whether a difference comes from numbers that torch passes in another dtype."""
         self._unsteady: bool | None = None
         """Whether eager disagrees with itself; None until a difference made that a question."""
-        self._distances: list[Distance | None] = []
-        """From float64, of each call with a result that `assert_close` rejects."""
+        self._verdicts: list[Verdict | None] = []
+        """By float64, on each call with a result that `assert_close` rejects."""
         self._before = RandomState.now()
         if self.twin.shared:
             host.emit(
@@ -101,7 +222,7 @@ class Reference:
         if not all(accepted):
             # in float64 the generators give other numbers
             with self.host.unrecorded():
-                self._distances.append(None if drew else self._distance(inputs, pairs))
+                self._verdicts.append(None if drew else self._by_float64(inputs, pairs))
         after.restore()
 
     def _explain(self, drew: frozenset[Generator], left: frozenset[Generator]) -> None:
@@ -131,11 +252,11 @@ class Reference:
             return False
         return not OutputComparison().add(call, *found)
 
-    def _distance(
+    def _by_float64(
         self, inputs: InputSet, pairs: Sequence[tuple[Leaves, Leaves]]
-    ) -> Distance | None:
-        """How far both sides are from the call in float64; None if it cannot be made there, or
-        starts from another state than the calls that are compared."""
+    ) -> Verdict | None:
+        """The verdict by the call in float64; None if it cannot be made there, or starts from
+        another state than the calls that are compared."""
         try:
             again = prepare(self.twin.again(), inputs, self.host.settings.grad)
             steady = OutputComparison()
@@ -148,20 +269,20 @@ class Reference:
             exact = dict((*leaves(result.outputs), *result.gradients))
             changed = leaves((run.positional, run.keyword), "inputs")
             exact |= {f"{path} after the call": value for path, value in changed}
-            return distance(pairs, exact)
+            return judge_call(pairs, exact)
         except Exception:  # code for other dtypes: nothing is known
             return None
 
     def verdict(self) -> Numerics:
         """On all calls that were compared."""
         found = self._comparison.record()
-        known = [one for one in self._distances if one is not None]
+        known = [one for one in self._verdicts if one is not None]
         if known:
             found = structs.replace(
                 found,
-                within=len(known) == len(self._distances) and all(one.right for one in known),
-                compiled_off=max(one.compiled for one in known),
-                eager_off=max(one.eager for one in known),
+                within=len(known) == len(self._verdicts) and all(one.within for one in known),
+                compiled_off=max(one.off for one in known),
+                eager_off=max(one.eager_off for one in known),
             )
         recorder = self.host.recorder
         if self._misread:
@@ -216,10 +337,23 @@ def _changed_inputs(
 def _unchanged(before: Any, after: Any) -> bool:
     """Compared bit for bit; what cannot be compared counts as unchanged."""
     try:
-        if before.shape != after.shape:
-            return False
-        return bool(torch.equal(before, after)) or bool(
-            ((before == after) | ((before != before) & (after != after))).all()
-        )
+        return before.shape == after.shape and tensor_error(before, after) == (0.0, 0.0, "")
     except (RuntimeError, NotImplementedError, TypeError):
         return True
+
+
+def in_float64(model: Model, inputs: InputSet) -> tuple[Model, InputSet] | None:
+    """`model`, which is changed, and a copy of its inputs, with float64 for each float dtype; None
+    if they would be too large."""
+    module = isinstance(model, torch.nn.Module)
+    tensors = [*model.state_dict().values()] if isinstance(model, torch.nn.Module) else []
+    tensors += [value for _, value in leaves((inputs.positional, inputs.keyword))]
+    if sum(8 * one.numel() for one in tensors if isinstance(one, torch.Tensor)) > _LIMIT_BYTES:
+        return None
+    wide = pytree.tree_map(_widened, (inputs.positional, inputs.keyword))
+    return (model.double() if module else model), InputSet(*wide)  # type: ignore[attr-defined]
+
+
+def _widened(value: Any) -> Any:
+    made = widened(value)
+    return made if made is value else made.detach().requires_grad_(value.requires_grad)

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 import math
 import operator
+import os
+import subprocess
+import sys
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,8 +23,8 @@ from torch import fx
 from tcw.compiler.graphs.nodes import source_comment
 from tcw.compiler.measure.precision import operations
 from tcw.compiler.measure.precision.arithmetic import NotComparable
-from tcw.compiler.measure.precision.compare import judge
 from tcw.compiler.measure.precision.evaluate import Evaluator
+from tcw.compiler.measure.precision.judge import judge
 from tcw.compiler.measure.precision.repro_inputs import (
     DRAWN,
     STORED,
@@ -28,8 +34,8 @@ from tcw.compiler.measure.precision.repro_inputs import (
     number,
     stored,
 )
-from tcw.compiler.measure.precision.verify import KernelCut, values_of
-from tcw.compiler.trace.records import Kernel, OutputPrecision
+from tcw.compiler.measure.precision.verify import KernelCut, compared_values
+from tcw.compiler.trace.records import Kernel
 
 _HEAD = '''"""{title}
 
@@ -124,6 +130,51 @@ def main():
 if __name__ == "__main__":
     sys.exit(main())
 '''
+SECONDS = 300.0
+_RUN = """
+import runpy, sys
+from torch._dynamo.backends import registry
+from tcw.compiler.engine.backend import backend
+registry._COMPILER_FNS.pop("tcw", None)
+registry.register_backend(backend, name="tcw")
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """The outcome of a run."""
+
+    shows: bool | None
+    """None if it did not run to its end."""
+    words: str
+    """Its output, or what went wrong."""
+
+
+def tried(text: str, seconds: float = SECONDS) -> RunOutcome:
+    """Run a file's text in a separate process."""
+    root = str(Path(__file__).parents[3])
+    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH", ""))))
+    with tempfile.TemporaryDirectory(prefix="tcw-repro-") as folder:
+        file = Path(folder) / "repro.py"
+        file.write_text(text, encoding="utf-8")
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", _RUN, str(file)],
+                capture_output=True,
+                text=True,
+                timeout=seconds,
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": path},
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return RunOutcome(None, f"it ran for more than {seconds:.0f} s")
+    if done.returncode in (0, 1) and done.stdout.startswith("result"):
+        return RunOutcome(done.returncode == 1, done.stdout)
+    words = (done.stderr.strip() or done.stdout.strip() or f"status {done.returncode}").splitlines()
+    return RunOutcome(None, words[-1][:300])
 
 
 def repros(
@@ -159,20 +210,11 @@ def _bounds(
     results: list[fx.Node],
 ) -> dict[str, tuple[float, float, int]]:
     """The bounds for these inputs."""
-    found = values_of(evaluator, order, inputs, results)
-    bounds: dict[str, tuple[float, float, int]] = {}
-    for node in results:
-        output, _, _ = judge(node.name, found.compared(node, found.eager[node]))
-        bounds[node.name] = _bound(output, found.eager[node].numel())
-    return bounds
-
-
-def _bound(output: OutputPrecision, count: int) -> tuple[float, float, int]:
-    words = output.note.split()
-    jumps = int(words[2]) if output.note.startswith("rounding decides") else 0
-    if not output.lean_bound:
-        return output.bound, math.inf, 2 * jumps
-    return output.bound, output.lean_bound, 2 * jumps
+    found = compared_values(evaluator, order, inputs, dict.fromkeys(results))
+    judged = {node.name: judge(value) for node, value in found.items()}
+    return {
+        name: (one.bound, one.lean_bound or math.inf, 2 * one.jumps) for name, one in judged.items()
+    }
 
 
 def _text(

@@ -15,11 +15,17 @@ import torch
 from torch import fx
 
 from tcw.compiler.measure.precision import operations
-from tcw.compiler.measure.precision.arithmetic import Double, Noisy, NotComparable, Own, unit_of
-from tcw.compiler.measure.precision.attention import keeps_books
-from tcw.compiler.measure.precision.compare import JUMPING, Compared, judge
+from tcw.compiler.measure.precision.arithmetic import (
+    Double,
+    Noisy,
+    NotComparable,
+    Own,
+    is_auxiliary,
+    unit_of,
+)
 from tcw.compiler.measure.precision.evaluate import Evaluator
-from tcw.compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.measure.precision.judge import JUMPING, Compared, Verdict, judge
+from tcw.compiler.measure.probes.steps import GraphStep
 from tcw.compiler.trace.records import OutputPrecision
 
 _SMOOTH = 2
@@ -62,9 +68,17 @@ class StepVerdict:
     cut: KernelCut | None = None
     """Set for the first step outside its bound, and for requested steps."""
 
+    def add(self, node: fx.Node, value: Compared) -> Verdict:
+        """Judge one result."""
+        found = judge(value)
+        self.outputs.append(found.record(node.name))
+        if found.within is False:
+            self.within = False
+        return found
+
 
 class GraphVerifier:
-    """Verifies one run of one compiled graph."""
+    """Verifies the first run of one compiled graph."""
 
     def __init__(
         self, module: fx.GraphModule, memory: BufferContents, wanted: Collection[int] = ()
@@ -83,11 +97,15 @@ class GraphVerifier:
             for node in module.graph.nodes
             if node.op == "placeholder" and isinstance(node.meta.get("val"), torch.SymInt)
         }
+        self._last = -1
+        """Index of the last step that was verified: a later run begins again with the first."""
         self._cut = False
         """A wrong step was cut out: storing the values of one is enough."""
 
     def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
         """A step is about to run."""
+        if step.index <= self._last:
+            return
         self._read = {}
         for node, value in self._in(tensors).items():
             if node.op == "placeholder":
@@ -100,6 +118,9 @@ class GraphVerifier:
 
     def after(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
         """The step has run."""
+        if step.index <= self._last:
+            return
+        self._last = step.index
         made = set(self.memory.complete(step.index))
         written = self._in({name: value for name, value in tensors.items() if name in made})
         results = {
@@ -153,7 +174,10 @@ class GraphVerifier:
         targets: list[fx.Node] = []
         for node in sorted(results, key=self._evaluator.place.__getitem__):
             if node.op == "placeholder":
-                self._judge_copy(verdict, node, results[node])
+                argument, observed = self._known.get(node), results[node]
+                if argument is not None:  # a copy of it in another layout
+                    copy = Compared(observed, argument, argument, narrowest=observed.dtype)
+                    verdict.add(node, copy)
                 continue
             try:
                 self._evaluator.needed([node], available)
@@ -175,16 +199,6 @@ class GraphVerifier:
         verdict.reason = verdict.reason or "; ".join(dict.fromkeys(reasons))
         return compared
 
-    def _judge_copy(self, verdict: StepVerdict, node: fx.Node, observed: Any) -> None:
-        """Judge a copy of an argument in another layout."""
-        argument = self._known.get(node)
-        if argument is not None:
-            value = Compared(observed, argument, argument, (), (), observed.dtype)
-            output, within, _ = judge(node.name, value)
-            verdict.outputs.append(output)
-            if within is False:
-                verdict.within = False
-
     def _judge(
         self,
         verdict: StepVerdict,
@@ -195,72 +209,50 @@ class GraphVerifier:
         order, read = self._evaluator.needed(targets, available)
         inputs = {node: available[node] for node in read}
         unread = {node for node in read if node not in self._read}
-        found = values_of(self._evaluator, order, inputs, targets, unread)
-        undecided: list[str] = []
-        for node in targets:
-            value = found.compared(node, results[node])
-            output, within, reason = judge(node.name, value)
-            verdict.outputs.append(output)
-            if within is False:
-                verdict.within = False
-            if reason:
-                undecided.append(reason)
+        wanted = {node: results[node] for node in targets}
+        found = compared_values(self._evaluator, order, inputs, wanted, unread)
+        judged = [verdict.add(node, value) for node, value in found.items()]
+        undecided = dict.fromkeys(one.undecided for one in judged if one.undecided)
         if undecided and verdict.within is None:
-            verdict.reason = "; ".join(dict.fromkeys(undecided))
+            verdict.reason = "; ".join(undecided)
         if verdict.step.index in self.wanted or (verdict.within is False and not self._cut):
             self._cut = self._cut or verdict.within is False
-            verdict.cut = KernelCut(order, inputs, {node: results[node] for node in targets})
+            verdict.cut = KernelCut(order, inputs, wanted)
 
 
-@dataclass
-class ComparedValues:
-    """The nodes in every arithmetic."""
-
-    exact: dict[fx.Node, Any]
-    eager: dict[fx.Node, Any]
-    noisy: list[dict[fx.Node, Any]]
-    jumping: list[dict[fx.Node, Any]]
-    may_jump: set[fx.Node]
-    """Discontinuous nodes, and nodes that depend on one."""
-    narrowest: torch.dtype
-
-    def compared(self, node: fx.Node, observed: Any) -> Compared:
-        return Compared(
-            observed,
-            self.exact[node],
-            self.eager[node],
-            [one[node] for one in self.noisy],
-            [one[node] for one in self.jumping] if node in self.may_jump else [],
-            self.narrowest,
-        )
-
-
-def values_of(
+def compared_values(
     evaluator: Evaluator,
     order: list[fx.Node],
     inputs: Mapping[fx.Node, Any],
-    targets: Collection[fx.Node],
+    results: Mapping[fx.Node, Any],
     unread: Collection[fx.Node] = (),
-) -> ComparedValues:
-    """The targets in float64, in eager, and with noise. Raises `NotComparable`."""
+) -> dict[fx.Node, Compared]:
+    """Each result with what it is judged by: its values in float64, in eager, and with noise. A
+    result that is None is eager's own. Raises `NotComparable`."""
 
-    def some(arithmetic: Any) -> dict[fx.Node, Any]:
+    def values(arithmetic: Any) -> dict[fx.Node, Any]:
         found = evaluator.values(order, inputs, arithmetic, unread)
-        return {node: found[node] for node in targets}
+        return {node: found[node] for node in results}
 
     with torch.no_grad():
         plain = Double()
-        exact = some(plain)
-        return ComparedValues(
-            exact=exact,
-            eager=some(Own()),
-            noisy=[some(Noisy(seed, held=plain.jumping)) for seed in range(_SMOOTH)],
-            jumping=[some(Noisy(100 + seed, JUMPING)) for seed in range(_JUMPS)]
-            if plain.jumping
-            else [],
-            may_jump=_after(plain.jumping, order, evaluator),
-            narrowest=_narrowest([*order, *inputs]),
+        exact, eager = values(plain), values(Own())
+        noisy = [values(Noisy(seed, held=plain.jumping)) for seed in range(_SMOOTH)]
+        jumps = range(_JUMPS if plain.jumping else 0)
+        jumping = [values(Noisy(100 + seed, JUMPING)) for seed in jumps]
+    may_jump = _after(plain.jumping, order, evaluator)
+    narrowest = _narrowest([*order, *inputs])
+    return {
+        node: Compared(
+            eager[node] if observed is None else observed,
+            exact[node],
+            eager[node],
+            [one[node] for one in noisy],
+            [one[node] for one in jumping] if node in may_jump else [],
+            narrowest,
         )
+        for node, observed in results.items()
+    }
 
 
 def _after(
@@ -297,7 +289,7 @@ def _results(results: dict[fx.Node, Any]) -> dict[fx.Node, Any]:
     return {
         node: value
         for node, value in results.items()
-        if not keeps_books(node, operations.base_name)
+        if not is_auxiliary(node)
         and not (
             operations.is_view(node.target)
             and any(source in results for source in node.all_input_nodes)

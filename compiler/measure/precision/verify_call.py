@@ -15,20 +15,18 @@ from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.runs import RandomState, prepare
 from tcw.compiler.measure.compiled.alone import NotAlone
 from tcw.compiler.measure.compiled.collected import Collected, RecordedModel
-from tcw.compiler.measure.compiled.engine_graphs import EngineGraph
+from tcw.compiler.measure.compiled.engine_graphs import AtenGraph, EngineGraph
 from tcw.compiler.measure.compiled.named_graphs import named_graphs
 from tcw.compiler.measure.host import Host, reason_of
 from tcw.compiler.measure.precision.arithmetic import NotComparable
-from tcw.compiler.measure.precision.inductor_memory import InductorMemory, names_in
-from tcw.compiler.measure.precision.repro import repros
-from tcw.compiler.measure.precision.reproduce import RunOutcome, tried
+from tcw.compiler.measure.precision.inductor_memory import InductorMemory
+from tcw.compiler.measure.precision.repro import RunOutcome, repros, tried
 from tcw.compiler.measure.precision.verify import BufferContents, GraphVerifier, StepVerdict
-from tcw.compiler.measure.probes.aten_probe import AtenGraph
+from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.engine_probe import engine_probe
-from tcw.compiler.measure.probes.graph_probe import GraphProbe, GraphStep
 from tcw.compiler.measure.probes.inductor_probe import InductorProbe
-from tcw.compiler.measure.probes.naming import BACKWARD, kernel_of_steps
-from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.measure.probes.steps import kernel_of_steps
+from tcw.compiler.trace.matching import BACKWARD, base_graph
 from tcw.compiler.trace.precision import worst_output
 from tcw.compiler.trace.records import (
     Engine,
@@ -41,10 +39,10 @@ from tcw.compiler.trace.records import (
 
 
 @dataclass
-class Looked:
+class ObservedGraph:
     """One compiled graph while it is verified."""
 
-    probe: GraphProbe
+    probe: CodeProbe
     verifier: GraphVerifier
     kernels: dict[int, Kernel]
     """By index of the step."""
@@ -76,38 +74,38 @@ def verify(
     wanted, number = host.settings.repro, host.settings.profiled_call
     kernels = [record for record in records if isinstance(record, Kernel)]
     host.begins("comparing each kernel with float64")
-    looked, refused = _looked(host, kernels, graphs, wanted)
+    observed, refused = _observed_graphs(host, kernels, graphs, wanted)
     try:
         with host.unrecorded(), ExitStack() as stack:
-            for one in list(looked):
+            for one in list(observed):
                 try:
-                    first = _Once(one.verifier, isinstance(one.probe, InductorProbe))
-                    stack.enter_context(one.probe.observing(first.after, first.before))
+                    observing = one.probe.observing(one.verifier.after, one.verifier.before)
+                    stack.enter_context(observing)
                 except NotAlone as error:
-                    looked.remove(one)
+                    observed.remove(one)
                     refused.append((one.probe.graph, str(error)))
             run()
     except Exception as error:  # anything that the user's model raises on a later run
         reason = reason_of(error)
         host.emit(Warned(message=f"kernels were not compared: {reason}", asked=True))
         return
-    found = [(one, kernel, verdicts) for one in looked for kernel, verdicts in _by_kernel(one)]
+    found = [(one, kernel, verdicts) for one in observed for kernel, verdicts in _by_kernel(one)]
     cut: dict[bool, str] = {}
     for one, kernel, verdicts in found:
         if _to_cut(kernel, verdicts, wanted):
             cut.setdefault(one.probe.graph.endswith(BACKWARD), kernel.id)
     blind = _Blind(record for record in records if isinstance(record, SchedulerNode))
     for one, kernel, verdicts in found:
-        record = blind.told(kernel, _record(one.probe.graph, kernel, number, verdicts))
+        record = blind.blamed(kernel, _record(one.probe.graph, kernel, number, verdicts))
         if kernel.id in cut.values():
             host.begins(f"cutting out {kernel.id}")
             record = _with_repro(host, record, one, kernel, verdicts, engine)
         host.emit(record)
-    for record in _left(kernels, looked, dict(refused), number):
+    for record in _left(kernels, observed, dict(refused), number):
         host.emit(record)
     unnamed = [
         (one.probe.graph, _FROM_A_CACHE)
-        for one in looked
+        for one in observed
         if one.verifier.verdicts and not one.kernels
     ]
     known = {base_graph(kernel.graph) for kernel in kernels}
@@ -120,11 +118,14 @@ _FROM_A_CACHE = "its graph came from a cache, without its operations"
 
 
 def _left(
-    kernels: Sequence[Kernel], looked: Sequence[Looked], refused: Mapping[str, str], call: int
+    kernels: Sequence[Kernel],
+    observed: Sequence[ObservedGraph],
+    refused: Mapping[str, str],
+    call: int,
 ) -> Iterator[KernelPrecision]:
     """The recorded kernels that the call does not run, or that cannot be compared."""
-    ran = {one.probe.graph: bool(one.verifier.verdicts) for one in looked}
-    done = {kernel.id for one in looked for kernel, _ in _by_kernel(one)}
+    ran = {one.probe.graph: bool(one.verifier.verdicts) for one in observed}
+    done = {kernel.id for one in observed for kernel, _ in _by_kernel(one)}
     for kernel in kernels:
         graph = base_graph(kernel.graph)
         if kernel.predicted or kernel.id in done:
@@ -143,7 +144,7 @@ class _Blind:
         self._nodes = {(node.graph, node.name): node for node in nodes}
         self._writers: dict[tuple[str, str], str] = {}
 
-    def told(self, kernel: Kernel, record: KernelPrecision) -> KernelPrecision:
+    def blamed(self, kernel: Kernel, record: KernelPrecision) -> KernelPrecision:
         """The record of the next kernel; for a wrong kernel, it says whose error it may be."""
         mine = [self._nodes.get((kernel.graph, name)) for name in kernel.nodes]
         own = [node for node in mine if node is not None]
@@ -169,7 +170,7 @@ def _to_cut(kernel: Kernel, verdicts: Sequence[StepVerdict], wanted: str) -> boo
 def _with_repro(
     host: Host,
     record: KernelPrecision,
-    one: Looked,
+    one: ObservedGraph,
     kernel: Kernel,
     verdicts: Sequence[StepVerdict],
     engine: Engine,
@@ -208,52 +209,29 @@ def _words(record: KernelPrecision) -> str:
     )
 
 
-class _Once:
-    """A verifier that observes only the first run of its graph."""
-
-    def __init__(self, verifier: GraphVerifier, by_text: bool) -> None:
-        """`by_text`: a step reads the values that its call names, out of all known ones."""
-        self.verifier = verifier
-        self.by_text = by_text
-        self._last = -1
-
-    def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
-        if step.index <= self._last:
-            return
-        if self.by_text:
-            read = names_in(step.text)
-            tensors = {name: value for name, value in tensors.items() if name in read}
-        self.verifier.before(step, tensors)
-
-    def after(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
-        if step.index > self._last:
-            self._last = step.index
-            self.verifier.after(step, tensors)
-
-
-def _looked(
+def _observed_graphs(
     host: Host,
     kernels: Sequence[Kernel],
     graphs: Collected,
     wanted: str,
-) -> tuple[list[Looked], list[tuple[str, str]]]:
+) -> tuple[list[ObservedGraph], list[tuple[str, str]]]:
     """The graphs, and (id, reason) of those that cannot be observed."""
     own: dict[str, list[Kernel]] = {}
     for kernel in kernels:
         if not kernel.predicted:
             own.setdefault(base_graph(kernel.graph), []).append(kernel)
-    looked: list[Looked] = []
+    observed: list[ObservedGraph] = []
     refused: list[tuple[str, str]] = []
 
     def look(
-        probe: GraphProbe, module: fx.GraphModule, memory: Callable[..., BufferContents]
+        probe: CodeProbe, module: fx.GraphModule, memory: Callable[..., BufferContents]
     ) -> None:
         mine = own.get(probe.graph, [])
         ids = {kernel.id: kernel for kernel in mine}
         of_steps = {i: ids[id] for i, id in kernel_of_steps(probe.steps, mine).items()}
         asked = {i for i, kernel in of_steps.items() if wanted in (kernel.id, kernel.name)}
         verifier = GraphVerifier(module, memory(of_steps), asked)
-        looked.append(Looked(probe, verifier, of_steps))
+        observed.append(ObservedGraph(probe, verifier, of_steps))
 
     named = named_graphs(graphs.of_inductor, kernels) if graphs.of_inductor else None
     kept = kept_graphs(host.recorder)
@@ -271,7 +249,7 @@ def _looked(
             code: str = graph.source,
         ) -> BufferContents:
             operations = {index: kernel.nodes for index, kernel in of_steps.items()}
-            return InductorMemory(realised, probe.steps, operations, code)
+            return InductorMemory(realised, probe.code.reads, operations, code)
 
         look(probe, realised.module, memory)
     refused += [(id, "its code was not found again") for id in (named.lost if named else ())]
@@ -279,10 +257,10 @@ def _looked(
     for engine_graph in ours:
         own_probe = engine_probe(engine_graph)
         look(own_probe, engine_graph.module, lambda _, probe=own_probe: probe.memory)
-    return looked, refused
+    return observed, refused
 
 
-def _by_kernel(one: Looked) -> Iterator[tuple[Kernel, list[StepVerdict]]]:
+def _by_kernel(one: ObservedGraph) -> Iterator[tuple[Kernel, list[StepVerdict]]]:
     """Each kernel with the verdicts on its steps, in the order of the code."""
     found: dict[str, list[StepVerdict]] = {}
     kernels = {kernel.id: kernel for kernel in one.kernels.values()}

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Literal
 
 from tcw.compiler.measure.probes.profiler_trace import RANGE, HostEvent, ProfilerTrace
-from tcw.compiler.measure.regions.origins import VIEWS
+from tcw.compiler.measure.work.operations import VIEWS
 from tcw.compiler.trace.records.profile import CallPhase
 
 StepPart = Literal["model", "loss", "gradients", "optimizer"]

@@ -28,7 +28,7 @@ class Reading:
     """Host time, if `ns` is a device's."""
 
 
-Told = tuple[list[Reading], int]
+LateReadings = tuple[list[Reading], int]
 """The readings, and the nanoseconds that their clocks added to the call outside them."""
 
 
@@ -39,7 +39,7 @@ class Clock(Protocol):
 
     def stop(self, key: int) -> None: ...
 
-    def later(self, read: Callable[[], Told]) -> None:
+    def later(self, read: Callable[[], LateReadings]) -> None:
         """Defer turning a probe's notes on the host's clock into readings until the call is over.
         During the call that would take time and evict data that the call needs next from the
         caches."""
@@ -74,7 +74,7 @@ class Noted:
 
     def __init__(self) -> None:
         self.done: list[Reading] = []
-        self.later: list[Callable[[], Told]] = []
+        self.later: list[Callable[[], LateReadings]] = []
         self.took_ns = 0
         """Nanoseconds of the probes' own work in the call, outside all readings; complete once
         `readings` was called."""
@@ -86,8 +86,7 @@ class Noted:
             found, took = read()
             self.done += found
             self.took_ns += took
-        found = [one for one in self.done if one is not _PENDING]
-        return sorted(found, key=lambda one: one.start)
+        return sorted(self.done, key=lambda one: (one.start, -one.ns))
 
 
 class HostClock:
@@ -95,10 +94,10 @@ class HostClock:
 
     def __init__(self, cost_ns: int = 0) -> None:
         self.cost_ns = cost_ns
-        """What start and stop themselves add to a reading (`own_cost`)."""
+        """What start and stop themselves add to a reading."""
         self.calls: list[Noted] = []
         """The last is the current call, or the last one."""
-        self._open: list[tuple[int, int, int]] = []
+        self._open: list[tuple[int, int]] = []
         self.begin()
 
     def begin(self) -> None:
@@ -111,21 +110,18 @@ class HostClock:
         """The call is over."""
 
     def start(self, key: int) -> None:
-        done = self._call.done
-        place = len(done)
-        done.append(_PENDING)
-        self._open.append((key, place, perf_counter_ns()))
+        self._open.append((key, perf_counter_ns()))
 
     def stop(self, key: int) -> None:
         end = perf_counter_ns()
         while self._open:  # a call that raised may leave clocks running
-            opened, place, start = self._open.pop()
+            opened, start = self._open.pop()
             if opened == key:
                 ns = max(0, end - start - self.cost_ns)
-                self._call.done[place] = Reading(key, start, ns)
+                self._call.done.append(Reading(key, start, ns))
                 return
 
-    def later(self, read: Callable[[], Told]) -> None:
+    def later(self, read: Callable[[], LateReadings]) -> None:
         self._call.later.append(read)
 
     def took(self, ns: int) -> None:
@@ -134,15 +130,3 @@ class HostClock:
     def readings(self) -> list[Reading]:
         """The readings of the last call."""
         return self._call.readings()
-
-
-_PENDING = Reading(-1, 0, 0)
-
-
-def own_cost() -> int:
-    """Nanoseconds that a `HostClock` measures if nothing happens between start and stop."""
-    clock = HostClock()
-    for _ in range(2000):
-        clock.start(0)
-        clock.stop(0)
-    return sorted(one.ns for one in clock.readings())[1000]

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from tcw.compiler.control.hooks import Hook
-from tcw.compiler.measure.probes.clock import Reading, Told
+from tcw.compiler.measure.probes.clock import LateReadings, Reading
 from tcw.compiler.measure.probes.profiler_trace import (
     BEGIN,
     END,
@@ -48,7 +48,7 @@ class DeviceClock:
         self.device = device
         self._range = torch._C._profiler._RecordFunctionFast
         self._open: dict[int, list[Any]] = defaultdict(list)
-        self._later: list[Callable[[], Told]] = []
+        self._later: list[Callable[[], LateReadings]] = []
         self._calls: list[ProfilerTrace] = []
 
     def start(self, key: int) -> None:
@@ -60,7 +60,7 @@ class DeviceClock:
         if self._open[key]:
             self._open[key].pop().__exit__(None, None, None)
 
-    def later(self, read: Callable[[], Told]) -> None:
+    def later(self, read: Callable[[], LateReadings]) -> None:
         self._later.append(read)
 
     def took(self, ns: int) -> None:

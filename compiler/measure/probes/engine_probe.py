@@ -1,197 +1,220 @@
-"""Observes a graph that our own engine compiled, while the user's call runs it.
+"""The probe of a graph that our own engine compiled.
 
 The graph is built again from its artifact: the same kernels, with a clock around each kernel call
-(`engine_unit`), and the same Python, with a clock around each call into ATen (`clocked_wrapper`).
-Launcher, memory plan and pool are the graph's own.
+(`engine_unit`), and the same Python, instrumented. Launcher, memory plan and pool are the graph's
+own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import ast
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from time import perf_counter_ns
+from functools import cached_property
 from typing import Any
 
-import msgspec
 import torch
 from torch import fx
 
-from tcw.compiler.codegen.launcher.segment import KernelSite
-from tcw.compiler.measure.compiled.alone import NotAlone
-from tcw.compiler.measure.compiled.engine_graphs import EngineGraph, built_unit
-from tcw.compiler.measure.probes.aten_probe import AtenGraph, AtenProbe, said
-from tcw.compiler.measure.probes.clock import Clock, HostClock, timed_by
-from tcw.compiler.measure.probes.clocked_wrapper import Statement, statements, surrounded
+from tcw.compiler.measure.compiled.alone import Boxed, NotAlone
+from tcw.compiler.measure.compiled.engine_graphs import AtenGraph, EngineGraph
+from tcw.compiler.measure.compiled.engine_unit import ClockedUnit, Observer
+from tcw.compiler.measure.probes.aten_probe import AtenProbe
+from tcw.compiler.measure.probes.clock import Clock, HostClock
+from tcw.compiler.measure.probes.code_probe import CodeProbe, Mark, Spans, marked, noting
 from tcw.compiler.measure.probes.engine_memory import ArtifactMemory
-from tcw.compiler.measure.probes.engine_observer import EngineObserver
-from tcw.compiler.measure.probes.engine_unit import Observer, Readings, clocked
-from tcw.compiler.measure.probes.graph_probe import GraphStep, See
-from tcw.compiler.measure.probes.stamps import (
-    NOTE,
-    NOW,
-    STAMP,
-    Spans,
-    cost_of_stamps,
-    noting,
-    stamped,
-)
-from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.measure.probes.steps import GraphStep, See
+from tcw.compiler.measure.probes.wrapper_code import CalledStep, Rules, WrapperCode, instrumented
 
 
-class EngineProbe:
-    """A `GraphProbe` of a graph of our own engine."""
+class EngineProbe(CodeProbe):
+    """If the unit cannot be built, there are no readings of kernels, and `unmeasured` says why."""
 
-    unmeasured = ""
-    """Why kernels are not timed; known once `timing` was first entered."""
+    _live: EngineGraph
 
     def __init__(self, graph: EngineGraph) -> None:
-        self.graph = graph.graph
-        self.steps: Sequence[GraphStep]
-        self._graph = graph
-        self._artifact = graph.compiled.artifact
-        self._steps = _Steps(self._artifact)
-        self.steps = tuple(self._steps.all)
-        self.memory = ArtifactMemory(self._artifact.extra, len(self.steps), self._artifact.device)
+        super().__init__(graph.graph, graph)
+        self._artifact = artifact = graph.compiled.artifact
+        self._segments: dict[str, list[CalledStep]] = {one.name: [] for one in artifact.segments}
+        """The kernels that each segment calls."""
+        for site in artifact.sites:
+            text = f"{site.function}({site.pointers})"
+            step = CalledStep("kernel", site.function, text, measured=False)
+            self._segments[site.segment].append(step)
+        self.memory = ArtifactMemory(artifact.extra, len(self.steps), artifact.device)
         """Which buffers each step reads and writes, and which nodes they hold."""
-        self._unit: _ClockedUnit | None = None
-        self._timed: Callable[[list[Any]], Any] | None = None
-        self._stamps: list[int] = []
 
-    @contextmanager
-    def timing(self, clock: Clock, base: int) -> Iterator[None]:
-        """See `GraphProbe`. The first time builds the unit, before it yields.
+    @cached_property
+    def code(self) -> WrapperCode:
+        artifact = self._artifact
+        if artifact.entry:
+            calls = enumerate(self._segments[artifact.entry])
+            return WrapperCode([GraphStep(i, one.kind, one.name, one.text) for i, one in calls])
+        targets = {b.name: b.target for b in artifact.bindings if b.kind == "operation"}
 
-        If that is impossible, there are no readings of kernels, and `unmeasured` says why.
-        """
-        if not isinstance(clock, HostClock):
-            with self._graph.replaced(self._clocked(clock, base)):
-                yield
-            return
-        if self._timed is None:
-            self._timed = self._with_clocks()
-        timed, unit, stamps = self._timed, self._unit, self._stamps
-        kernel_keys = [base + 1 + index for index in self._steps.kernels]
-        call_keys = [base + 1 + index for index in self._steps.calls]
+        def steps_of(_: ast.Call, called: str) -> Sequence[CalledStep]:
+            if called in targets:
+                return [CalledStep("aten", targets[called])]
+            return self._segments.get(called, ())
+
+        layouts = [b.name for b in artifact.bindings if b.target == "laid_out"]
+        file = self._live.compiled.call.__code__.co_filename
+        return instrumented(artifact.wrapper, file, Rules(steps_of, finishing=layouts))
+
+    @cached_property
+    def names(self) -> dict[str, Any]:
+        if self._artifact.entry:
+            return {}
+        functions = self._unit.functions if self._unit is not None else {}
+        return {**self._live.compiled.call.__globals__, **functions}
+
+    @cached_property
+    def _unit(self) -> ClockedUnit | None:
+        """The unit with clocks; None if there is no such unit."""
+        if not self._artifact.unit:
+            return None
+        try:
+            return ClockedUnit(self._artifact, self._live.compiled.call)
+        except NotAlone as reason:
+            self.unmeasured = str(reason)
+            return None
+
+    @cached_property
+    def _kernels(self) -> list[int]:
+        """Index of the step of each kernel call in the unit."""
+        return [step.index for step in self.steps if step.kind == "kernel"]
+
+    def uninstrumented(self) -> Boxed:
+        entry, call = self._artifact.entry, self._live.compiled.call
+        whole: Boxed = self._unit.functions.get(entry, call) if self._unit is not None else call
+        return whole
+
+    def noting(self, call: Boxed, clock: HostClock, base: int, marks: list[Mark]) -> Boxed:
+        unit = self._unit
+        if unit is None:
+            return super().noting(call, clock, base, marks)
 
         def clear() -> None:
-            stamps.clear()
-            if unit is not None:
-                unit.readings.clear()
+            marks.clear()
+            unit.clear()
 
-        def notes() -> tuple[list[int], bytes]:
-            return stamps[:], unit.readings.noted() if unit is not None else b""
+        def notes() -> tuple[list[Mark], bytes]:
+            return marks[:], unit.noted()
 
-        def read(noted: tuple[list[int], bytes]) -> tuple[Spans, int]:
-            steps, cost = stamped(call_keys, noted[0])
-            if unit is not None:
-                kernels = unit.readings.taken(noted[1])
-                cost += len(kernels) * unit.readings.pair_ns
-                steps += [(kernel_keys[number], begun, ns) for number, begun, ns in kernels]
-            return steps, cost
+        def read(noted: tuple[list[Mark], bytes]) -> tuple[Spans, int]:
+            steps, cost = marked(base, noted[0])
+            kernels = unit.taken(noted[1])
+            steps += [(base + 1 + self._kernels[number], at, ns) for number, at, ns in kernels]
+            return steps, cost + len(kernels) * unit.pair_ns
 
-        with self._graph.replaced(noting(timed, clock, base, clear, notes, read)):
-            yield
+        return noting(call, clock, base, clear, notes, read)
 
-    def _clocked(self, clock: Clock, base: int) -> Callable[[list[Any]], Any]:
-        """The graph's callable with a clock that takes no host times: a device clock, which reads
-        ranges. A kernel's range is opened and closed by the unit's observer."""
-        calls = iter(self._steps.calls)
+    def ranged(self, timed: Boxed, clock: Clock, base: int) -> Boxed:
+        """A kernel's range is opened and closed by the unit's observer."""
 
-        def around(statement: Statement) -> tuple[str, str]:
-            key = base + 1 + next(calls)
-            return f"_start({key})", f"_stop({key})"
+        def at(site: int, over: int, call: Any, numbers: Any) -> None:
+            (clock.stop if over else clock.start)(base + 1 + self._kernels[site])
 
-        timed = self._rewritten(around, {"_start": clock.start, "_stop": clock.stop})
-        unit, callback = self._unit, _ranges(clock, base, self._steps.kernels)
-        whole = timed_by(timed, clock, base)
+        return self._observed(timed, Observer(at))
+
+    def _observed(self, call: Boxed, callback: Any) -> Boxed:
+        """The call, in which the unit calls back at each kernel."""
+        unit = self._unit
+        if unit is None:
+            return call
 
         def run(arguments: list[Any]) -> Any:
-            if unit is None:
-                return whole(arguments)
-            unit.readings.observe(callback)
+            unit.observe(callback)
             try:
-                return whole(arguments)
+                return call(arguments)
             finally:
-                unit.readings.observe(None)
+                unit.observe(None)
 
         return run
 
+    def begins(self, variables: Mapping[str, Any]) -> None:
+        numbers = {name: one for name, one in variables.items() if isinstance(one, int)}
+        self.memory.numbers.update(numbers)
+
     @contextmanager
     def observing(self, see: See, before: See | None = None) -> Iterator[None]:
-        """See `GraphProbe`. The tensors are the buffers that the step reads or writes.
+        """See `CodeProbe`. The tensors are the buffers that the step reads or writes.
 
-        `before` is called before each step with what the step reads, and with the graph's numeric
-        arguments by node name. After a step, overwritten buffers (`memory.steps[step.index].ends`)
-        are left out: only `before` shows them. An exception of either ends the observation, and is
-        raised when the graph has run. If their unit cannot be built (`unmeasured`), kernels are
-        left out.
+        `before` also gets the graph's numeric arguments by node name. After a step, overwritten
+        buffers (`memory.steps[step.index].ends`) are left out: only `before` shows them. An
+        exception of either ends the observation, and is raised when the graph has run. If their
+        unit cannot be built (`unmeasured`), kernels are left out.
         """
-        sites = list(zip(self._steps.kernels, self._steps.sites, strict=True))
-        observer = EngineObserver(self.memory, self.steps, sites, see, before)
-        calls = iter(self._steps.calls)
-        observed = self._rewritten(
-            lambda statement: said(next(calls), statement),
-            {"_starts": observer.starts, "_ended": observer.ended},
-        )
-        unit = self._unit
+        observer = _Observation(self, see, before)
+        with (
+            super().observing(observer.after, observer.before)
+            if self.code.observed
+            else (self.instead(self.uninstrumented()))
+        ):
+            observed = self._observed(self._live.call, Observer(observer.kernel))
 
-        def run(arguments: list[Any]) -> Any:
-            observer.begin(*given_numbers(self._graph.module, arguments))
-            if unit is not None:
-                unit.readings.observe(observer.callback)
-            try:
+            def run(arguments: list[Any]) -> Any:
+                observer.begin(*given_numbers(self._live.module, arguments))
                 outputs = observed(arguments)
-            finally:
-                if unit is not None:
-                    unit.readings.observe(None)
-            if observer.failed is not None:
-                raise observer.failed
-            return outputs
+                if observer.failed is not None:
+                    raise observer.failed
+                return outputs
 
-        with self._graph.replaced(run):
-            yield
+            with self.instead(run):
+                yield
 
-    def _with_clocks(self) -> Callable[[list[Any]], Any]:
-        """The graph's callable with clocks."""
-        cost_of_stamps()  # measured now, not while a call is timed
-        return self._rewritten(
-            lambda statement: (NOTE, NOTE), {STAMP: self._stamps.append, NOW: perf_counter_ns}
-        )
 
-    def _rewritten(
-        self, around: Callable[[Statement], tuple[str, str]], names: dict[str, Any]
-    ) -> Callable[[list[Any]], Any]:
-        """The graph's callable on the unit with clocks, with statements, which may use `names`,
-        around each call into ATen."""
-        artifact, known = self._artifact, self._steps.operations
-        functions = {**self._segments(), **names}
-        if not artifact.entry:
-            text = surrounded(
-                artifact.wrapper,
-                lambda statement: around(statement) if statement.called in known else None,
-                self._steps.layouts,
-            )
-            artifact = msgspec.structs.replace(artifact, wrapper=text)
-        return self._graph.calling(functions, artifact)
+class _Observation:
+    """Turns the reports of a graph's code at its steps into calls of `see` and `before`."""
 
-    def _segments(self) -> dict[str, Callable[..., Any]]:
-        """The segments of the unit with clocks; empty if there is no such unit."""
-        if self._unit is None and self._artifact.unit and not self.unmeasured:
+    def __init__(self, probe: EngineProbe, see: See, before: See | None) -> None:
+        self.memory = probe.memory
+        self.steps = probe.steps
+        self.sites = list(zip(probe._kernels, probe._artifact.sites, strict=True))
+        self._see = see
+        self._before = before
+        self._passed: Mapping[str, int] = {}
+        self.failed: BaseException | None = None
+        """The exception that `see` or `before` raised."""
+
+    def begin(self, passed: Mapping[str, int], symbols: Mapping[str, int]) -> None:
+        """A call of the graph begins. `passed` are its numeric arguments, `symbols` the known
+        values of size symbols."""
+        self.failed = None
+        self._passed = passed
+        self.memory.numbers = dict(symbols)
+
+    def before(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
+        """A step begins, with these arguments by name."""
+        if self._before is not None:
+            self._say(self._before, step, {**self._passed, **tensors})
+
+    def after(self, step: GraphStep, tensors: Mapping[str, Any]) -> None:
+        """The step is over; its results are included."""
+        self._say(self._see, step, tensors)
+
+    def kernel(self, site: int, over: int, call: Any, numbers: Any) -> None:
+        try:
+            index, place = self.sites[site]
+            step, about = self.steps[index], self.memory.steps[index]
+            pointers = call.contents.pointers
+            if over:
+                names = dict.fromkeys([n for n in about.reads if n not in about.ends])
+                names.update(dict.fromkeys(about.writes))
+                self.after(step, self.memory.at(index, names, pointers))
+            else:
+                known = {name: numbers[i] for i, name in enumerate(place.symbols)}
+                self.memory.numbers.update(known)
+                self.before(step, self.memory.at(index, about.reads, pointers))
+        except BaseException as problem:  # it must not propagate through C
+            self.failed = self.failed or problem
+
+    def _say(self, listener: See, step: GraphStep, tensors: Mapping[str, Any]) -> None:
+        if self.failed is None:
             try:
-                self._unit = _ClockedUnit(self._graph, len(self._steps.kernels))
-            except NotAlone as reason:
-                self.unmeasured = str(reason)
-        return self._unit.functions if self._unit is not None else {}
-
-
-def _ranges(clock: Clock, base: int, kernels: Sequence[int]) -> Any:
-    """An observer of a unit that starts and stops a clock around each kernel call; `kernels`: the
-    step of each."""
-
-    def at(call: int, over: int, pointers: Any, numbers: Any) -> None:
-        (clock.stop if over else clock.start)(base + 1 + kernels[call])
-
-    return Observer(at)
+                listener(step, tensors)
+            except BaseException as problem:  # the user's call continues to its end
+                self.failed = problem
 
 
 def engine_probe(graph: EngineGraph | AtenGraph) -> EngineProbe | AtenProbe:
@@ -221,48 +244,3 @@ def given_numbers(
             for size, number in zip(value.shape, argument.shape, strict=False):
                 take(size, number)
     return passed, {**passed, **symbols}
-
-
-class _Steps:
-    """The calls of a graph's code according to its artifact, which may come from the cache."""
-
-    def __init__(self, artifact: Artifact) -> None:
-        self.all: list[GraphStep] = []
-        self.kernels: list[int] = []
-        """Call number in the unit -> index of its step."""
-        self.calls: list[int] = []
-        """Index of the step of each call into ATen, in order."""
-        self.operations = {b.name: b.target for b in artifact.bindings if b.kind == "operation"}
-        self.layouts = [b.name for b in artifact.bindings if b.target == "laid_out"]
-        self.sites: list[KernelSite] = []
-        """One per kernel call."""
-        for run in [artifact.entry] if artifact.entry else self._runs(artifact):
-            if isinstance(run, Statement):
-                self.calls.append(len(self.all))
-                self._add("aten", self.operations[run.called], run.text)
-                continue
-            for site in artifact.sites:
-                if site.segment == run:
-                    self.kernels.append(len(self.all))
-                    self.sites.append(site)
-                    self._add("kernel", site.function, f"{site.function}({site.pointers})")
-
-    def _runs(self, artifact: Artifact) -> Iterator[Statement | str]:
-        segments = {segment.name for segment in artifact.segments}
-        for statement in statements(artifact.wrapper):
-            if statement.called in self.operations:
-                yield statement
-            elif statement.called in segments:
-                yield statement.called
-
-    def _add(self, kind: Any, name: str, text: str) -> None:
-        self.all.append(GraphStep(len(self.all), kind, name, text))
-
-
-class _ClockedUnit:
-    """A graph's unit with clocks, built unless it is in the cache. Raises `NotAlone`."""
-
-    def __init__(self, graph: EngineGraph, count: int) -> None:
-        artifact = graph.compiled.artifact
-        self.functions, handle = built_unit(graph, clocked(artifact.unit, artifact.sites))
-        self.readings = Readings(handle, count)

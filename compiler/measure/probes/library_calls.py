@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from tcw.compiler.measure.probes.between import EagerRun, host_run, operations
-from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.profiler_trace import HostEvent, ProfilerTrace
 from tcw.compiler.measure.work.operations import called
 
@@ -65,7 +65,7 @@ def _within(event: HostEvent) -> Iterator[tuple[int, HostEvent]]:
 
 
 def times(
-    probes: Sequence[GraphProbe], bases: Sequence[int], calls: Sequence[Sequence[LibraryCall]]
+    probes: Sequence[CodeProbe], bases: Sequence[int], calls: Sequence[Sequence[LibraryCall]]
 ) -> dict[int, list[float]]:
     """Key of a library call's step -> its seconds in each call; left out if any call lacks it. In a
     graph whose steps have no ranges, it is the n-th operation of its name."""

@@ -13,12 +13,12 @@ import torch
 from tcw.compiler.measure.calls.runs import Model, grad_mode
 from tcw.compiler.measure.compiled.engine_graphs import EngineGraph
 from tcw.compiler.measure.probes.between import LOSS, EagerRun
-from tcw.compiler.measure.probes.clock import Clock, HostClock, Reading, own_cost, timed_by
+from tcw.compiler.measure.probes.call_rounds import InPieces, Probe, Probing
+from tcw.compiler.measure.probes.clock import Clock, HostClock, Reading, timed_by
+from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.device_clock import device_clock
 from tcw.compiler.measure.probes.eager_probe import EagerProbe, call_cost
-from tcw.compiler.measure.probes.graph_probe import GraphProbe
-from tcw.compiler.measure.rounds.call_rounds import InPieces, Probe, Probing
-from tcw.compiler.measure.rounds.laps import Lap, LapKind, timed
+from tcw.compiler.measure.probes.laps import Lap, LapKind, timed
 from tcw.compiler.trace.records.profile import CallPhase, EagerOperation
 
 _MISSED = 0.05
@@ -140,7 +140,7 @@ class CompiledSide:
     """The compiled call with clocks in its graphs."""
 
     def __init__(
-        self, probes: Sequence[GraphProbe], on_device: bool, engine_graphs: Sequence[EngineGraph]
+        self, probes: Sequence[CodeProbe], on_device: bool, engine_graphs: Sequence[EngineGraph]
     ) -> None:
         """`engine_graphs`: those of our own engine, whose probes keep host time themselves."""
         self.on_device = on_device
@@ -157,7 +157,6 @@ class CompiledSide:
             self.bases.append(self.bases[-1] + 1 + len(probe.steps))
         self.end = self.bases.pop()
         """The first key that belongs to no graph."""
-        self._cost = own_cost()
         self._engine_graphs = {graph.graph: graph for graph in engine_graphs}
 
     def probes(self) -> dict[LapKind, Probe]:
@@ -182,7 +181,7 @@ class CompiledSide:
 
     @contextmanager
     def _on_host(self) -> Iterator[Probing]:
-        clock = HostClock(self._cost)
+        clock = HostClock()
         with self._timing(clock):
             yield Probing(clock)
 

@@ -1,21 +1,21 @@
-"""Inductor's generated wrapper with instrumentation around each of its calls.
+"""The Python of a compiled graph with instrumentation around each of its calls.
 
-The text is that of torch/_inductor/codegen/wrapper.py: `call`, a function or a method of `Runner`,
-runs kernels (`cpp_fused_add_0(…)`, `triton_poi_fused_add_0.run(…)`), library calls
-(`extern_kernels.mm(…)`, `torch.ops.aten.sort.stable(…)`), functions of the same module for
-subgraphs (`true_graph_0(…)`), and partitions (`self.partitions[0](…)`). Nothing here runs it.
+The text is that of Inductor's wrapper (torch/_inductor/codegen/wrapper.py), of our engine's
+(compiler/runtime/wrapper.py), or of an FX graph. Which calls are steps, a function says that is
+given. In Inductor's, subgraphs are functions of the same module (`true_graph_0(…)`), and so are
+partitions (`self.partitions[0](…)`). Nothing here runs the text.
 """
 
 from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Literal
 
-from tcw.compiler.measure.probes.graph_probe import GraphStep
+from tcw.compiler.measure.probes.steps import GraphStep
 
 MARK, NOW = "_probe_mark", "_probe_now"
 """Globals that the timed code calls: `MARK((1 + index, NOW()))` when a step starts and `MARK((-1 -
@@ -24,15 +24,42 @@ BEFORE, SEEN = "_probe_before", "_probe_seen"
 """Globals that the observed code calls with the index of a step and its own local variables."""
 TIMED, OBSERVED = "_timed_", "_observed_"
 """Prefixes of the function names in `WrapperCode`."""
-_LIBRARIES = ("extern_kernels.", "aten.", "torch.ops.", "inductor_ops.", "_quantized.", "prims.")
-_NO_WORK = ("torch.ops.inductor._alloc_from_pool", "inductor_ops._alloc_from_pool")
-_METHODS = ("copy_", "zero_", "fill_", "clone", "item")
-"""Tensor methods that the wrapper calls for their effect on memory or on the host."""
-_LOCALS = "locals"
+
+StepKind = Literal["kernel", "aten"]
 
 
 class NoSteps(Exception):
     """This text is not a Python wrapper; the message says what it is."""
+
+
+@dataclass(frozen=True)
+class CalledStep:
+    """A step that a call makes."""
+
+    kind: StepKind
+    name: str
+    text: str = ""
+    """By default the call as written."""
+    measured: bool = True
+    """False if the called function measures it itself."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a text is read."""
+
+    steps_of: Callable[[ast.Call, str], Sequence[CalledStep]]
+    """The steps that a call makes, given what it calls: `torch.ops.aten.mm`, or "" for anything but
+    names and attributes."""
+    finishing: Collection[str] = ()
+    """Functions that a statement after a step may call on its result, on a condition or not, as
+    part of the step."""
+    replaced: Collection[int] = ()
+    """Partitions that run in another way (a CUDA graph): each is one step."""
+    named_later: bool = False
+    """Parts of a step's result, and the result itself, may get other names after it."""
+    all_variables: bool = False
+    """SEEN gets all variables: those of a step's arguments and results are not enough."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +78,11 @@ class WrapperCode:
     """The steps of one module's wrapper, and its code with the calls instrumented."""
 
     steps: list[GraphStep] = field(default_factory=list)
+    reads: dict[int, tuple[str, ...]] = field(default_factory=dict)
+    """The variables in a step's arguments, by index of the step."""
+    makes: dict[int, str] = field(default_factory=dict)
+    """The variable that a step's result is assigned to."""
     results: dict[int, list[ResultName]] = field(default_factory=dict)
-    """By index of the step."""
     timed: CodeType | None = None
     """Defines `_timed_call` and what it needs: a MARK before and after each step."""
     observed: CodeType | None = None
@@ -61,35 +91,33 @@ class WrapperCode:
     """`call` takes `self` first."""
 
 
-def instrumented(
-    text: str, file: str, kernels: Collection[str], replaced: Collection[int]
-) -> WrapperCode:
-    """Instrument the text of a generated module. Raises `NoSteps`.
+def instrumented(text: str, file: str, rules: Rules, entry: str = "call") -> WrapperCode:
+    """Instrument the text of a module. Raises `NoSteps`.
 
-    `file`: the name in tracebacks; line numbers are those of `text`. `kernels`: names of generated
-    functions. `replaced`: partitions that run in another way (a CUDA graph); each is one step.
+    `file`: the name in tracebacks; line numbers are those of `text`. `entry`: the function that is
+    the graph.
     """
     tree = ast.parse(text, file)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     found = WrapperCode()
-    call = functions.get("call")
+    call = functions.get(entry)
     if call is None:
         call = _method(tree)
         found.method = True
     if call is None:
         raise NoSteps("its wrapper is C++ code")
-    functions["call"] = call
+    functions[entry] = call
     lines = text.splitlines()
     for prefix in (TIMED, OBSERVED):
-        made = _Instrumenter(functions, lines, frozenset(kernels), frozenset(replaced), prefix)
-        made.function("call")
+        found.steps = []
+        made = _Instrumenter(functions, lines, rules, prefix, found)
+        made.function(entry)
         module = ast.Module(body=list(made.done.values()), type_ignores=[])
-        code = compile(ast.fix_missing_locations(module), file, "exec")
+        code = compile(ast.fix_missing_locations(module), file, "exec", dont_inherit=True)
         if prefix == TIMED:
             found.timed = code
         else:
             found.observed = code
-        found.steps, found.results = made.steps, made.results
     return found
 
 
@@ -114,28 +142,30 @@ def _method(tree: ast.Module) -> ast.FunctionDef | None:
 
 
 class _Instrumenter(ast.NodeTransformer):
-    """Copies the functions reachable from `call`, with each step's call instrumented."""
+    """Copies the functions reachable from the graph's, with each step's call instrumented."""
 
     def __init__(
         self,
         functions: dict[str, ast.FunctionDef],
-        lines: Sequence[str],
-        kernels: frozenset[str],
-        replaced: frozenset[int],
+        lines: list[str],
+        rules: Rules,
         prefix: str,
+        found: WrapperCode,
     ) -> None:
         self.functions = functions
         self.lines = lines
-        self.kernels = kernels
-        self.replaced = replaced
+        self.rules = rules
         self.prefix = prefix
+        self.found = found
         self.done: dict[str, ast.FunctionDef] = {}
-        self.steps: list[GraphStep] = []
-        self.results: dict[int, list[ResultName]] = {}
         self._renamed: dict[str, dict[str, list[tuple[int, str, tuple[int, ...]]]]] = {}
         self._within: list[str] = []
+        self._local: set[str] = set()
+        """The variables of the current function."""
         self._called: list[int] = []
         """Steps of the current statement."""
+        self._finished_later = False
+        """Whether statements after the current one belong to its step."""
 
     def function(self, name: str) -> str:
         """Instrument a function of the module, once; returns its new name."""
@@ -144,31 +174,42 @@ class _Instrumenter(ast.NodeTransformer):
             made = self.done[name] = copy.deepcopy(self.functions[name])
             made.name = new
             made.decorator_list = []
-            called, self._called = self._called, []
-            self._within.append("" if name == "call" else name)
+            before = self._called, self._local, self._finished_later
+            self._local = _variables(made)
+            self._within.append(name)
             made.body = self._block(made.body)
             self._within.pop()
-            self._called = called
+            self._called, self._local, self._finished_later = before
         return new
 
     def _block(self, body: list[ast.stmt]) -> list[ast.stmt]:
         made: list[ast.stmt] = []
-        for statement in body:
+        waiting = body[::-1]
+        while waiting:
+            statement = waiting.pop()
             self._called = []
             if isinstance(statement, ast.If | ast.While | ast.For | ast.With | ast.Try):
                 made += self._compound(statement)
                 continue
+            rest: list[ast.stmt] = []
+            targets = _targets(statement)
+            while waiting and targets and _finishes(waiting[-1], targets, self.rules.finishing):
+                rest.append(waiting.pop())
+            self._finished_later = bool(rest)
             changed = self.visit(statement)
             for index in self._called:
                 self._name_results(index, statement)
-            made += [*self._told(BEFORE, self._called, statement), changed]
+            made += [*self._reports(BEFORE, self._called, statement), changed, *rest]
+            if rest and self.prefix == TIMED:
+                made += [_at(ast.Expr(_mark(-1 - i)), rest[-1]) for i in self._called]
             if not isinstance(statement, ast.Return):
-                made += self._told(SEEN, self._called, statement)
+                made += self._reports(SEEN, self._called, statement)
         return made
 
     def _compound(self, statement: ast.stmt) -> list[ast.stmt]:
         """Instrument the head of a compound statement, then its blocks. A step in a condition is
         reported at the start of the blocks that it leads to."""
+        self._finished_later = False
         for name, value in ast.iter_fields(statement):
             if isinstance(value, ast.expr):
                 setattr(statement, name, self.visit(value))
@@ -178,33 +219,40 @@ class _Instrumenter(ast.NodeTransformer):
         for name in ("body", "orelse", "finalbody"):
             block = getattr(statement, name, None)
             if block or (called and name == "orelse" and isinstance(statement, ast.If)):
-                seen = self._told(SEEN, called, statement) if name != "finalbody" else []
+                seen = self._reports(SEEN, called, statement) if name != "finalbody" else []
                 setattr(statement, name, seen + self._block(block or []))
         for handler in getattr(statement, "handlers", ()):
             handler.body = self._block(handler.body)
-        return [*self._told(BEFORE, called, statement), statement]
+        return [*self._reports(BEFORE, called, statement), statement]
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        text = self._text(node)
+        end = node.end_lineno or node.lineno
+        text = " ".join(line.strip() for line in self.lines[node.lineno - 1 : end])
+        reads = self._names_in(node)
         self.generic_visit(node)
         if isinstance(node.func, ast.Name) and node.func.id in self.functions:
             node.func.id = self.function(node.func.id)
             return node
         partition = _partition(node.func)
-        if partition is not None and partition not in self.replaced:
+        if partition is not None and partition not in self.rules.replaced:
             name = self.function(f"partition_{partition}")
             node.func = ast.copy_location(ast.Name(name, ast.Load()), node.func)
             return node
+        steps = self.rules.steps_of(node, dotted(node.func))
         if partition is not None:
-            return self._step(node, "kernel", f"partition_{partition}", text)
-        dotted = _dotted(node.func)
-        if dotted.partition(".")[0] in self.kernels:
-            return self._step(node, "kernel", dotted.partition(".")[0], text)
-        if dotted.startswith(_LIBRARIES) and dotted not in _NO_WORK:
-            return self._step(node, "aten", dotted, text)
-        if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
-            return self._step(node, "aten", f"aten.{node.func.attr}", text)
-        return node
+            steps = [CalledStep("kernel", f"partition_{partition}")]
+        made: ast.expr = node
+        within = self._within[-1] if len(self._within) > 1 else ""
+        for step in steps:
+            index = len(self.found.steps)
+            self.found.steps.append(
+                GraphStep(index, step.kind, step.name, step.text or text, within)
+            )
+            if step.measured:
+                self.found.reads[index] = reads
+                self._called.append(index)
+                made = self._marked(node, index) if self.prefix == TIMED else node
+        return made
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         return node
@@ -212,15 +260,11 @@ class _Instrumenter(ast.NodeTransformer):
     def visit_Lambda(self, node: ast.Lambda) -> ast.Lambda:
         return node
 
-    def _step(
-        self, node: ast.Call, kind: Literal["kernel", "aten"], name: str, text: str
-    ) -> ast.expr:
-        index = len(self.steps)
-        within = self._within[-1]
-        self.steps.append(GraphStep(index, kind, name, text, within))
-        self._called.append(index)
-        if self.prefix == OBSERVED:
-            return node
+    def _names_in(self, node: ast.AST) -> tuple[str, ...]:
+        names = (one.id for one in ast.walk(node) if isinstance(one, ast.Name))
+        return tuple(dict.fromkeys(name for name in names if name in self._local))
+
+    def _marked(self, node: ast.Call, index: int) -> ast.expr:
         # started once all arguments exist: computing them is the wrapper's time
         if node.keywords:
             node.keywords[-1].value = _then(node.keywords[-1].value, 1 + index)
@@ -230,14 +274,21 @@ class _Instrumenter(ast.NodeTransformer):
             node.args[-1] = _then(node.args[-1], 1 + index)
         else:
             node.func = _then(node.func, 1 + index)
-        return _then(node, -1 - index)
+        return node if self._finished_later else _then(node, -1 - index)
 
-    def _told(self, name: str, steps: Sequence[int], place: ast.stmt) -> list[ast.stmt]:
+    def _reports(self, name: str, steps: Sequence[int], place: ast.stmt) -> list[ast.stmt]:
         if self.prefix != OBSERVED:
             return []
         made: list[ast.stmt] = []
         for index in steps:
-            variables = ast.Call(ast.Name(_LOCALS, ast.Load()), [], [])
+            names = self.found.reads[index]
+            if name == SEEN:
+                names = tuple(dict.fromkeys((*names, *_targets(place))))
+            variables: ast.expr = ast.Dict(
+                [ast.Constant(one) for one in names], [ast.Name(one, ast.Load()) for one in names]
+            )
+            if name == SEEN and self.rules.all_variables:
+                variables = ast.Call(ast.Name("locals", ast.Load()), [], [])
             call = ast.Call(ast.Name(name, ast.Load()), [ast.Constant(index), variables], [])
             made.append(_at(ast.Expr(call), place))
         return made
@@ -246,10 +297,12 @@ class _Instrumenter(ast.NodeTransformer):
         """Find `buf2 = buf0[1]` and `buf8 = buf7` of a step's result, wherever they are."""
         if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
             return
-        within = self._within[-1] or "call"
+        within = self._within[-1]
         if within not in self._renamed:
             self._renamed[within] = _renamed(self.functions[within])
-        source = statement.targets[0].id
+        source = self.found.makes[index] = statement.targets[0].id
+        if not self.rules.named_later:
+            return
         found: list[ResultName] = []
         waiting: list[tuple[str, int, tuple[int, ...]]] = [(source, statement.lineno, ())]
         while waiting:
@@ -258,11 +311,36 @@ class _Instrumenter(ast.NodeTransformer):
                 if line > since:
                     found.append(ResultName(name, source, path + part))
                     waiting.append((name, line, path + part))
-        self.results[index] = found
+        self.found.results[index] = found
 
-    def _text(self, node: ast.expr) -> str:
-        end = node.end_lineno or node.lineno
-        return " ".join(line.strip() for line in self.lines[node.lineno - 1 : end])
+
+def _variables(function: ast.FunctionDef) -> set[str]:
+    arguments = function.args
+    names = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    stored = (one for one in ast.walk(function) if isinstance(one, ast.Name))
+    return names | {one.id for one in stored if isinstance(one.ctx, ast.Store)}
+
+
+def _targets(statement: ast.stmt) -> list[str]:
+    """The variables that a statement assigns, without `_`."""
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    nodes = [node for one in targets for node in ast.walk(one) if isinstance(node, ast.Name)]
+    return [node.id for node in nodes if node.id != "_"]
+
+
+def _finishes(statement: ast.stmt, made: Collection[str], functions: Collection[str]) -> bool:
+    if isinstance(statement, ast.Delete):
+        return bool(functions) and ast.unparse(statement) == "del _"  # unused results
+    if isinstance(statement, ast.If):
+        return all(_finishes(one, made, functions) for one in statement.body)
+    call = statement.value if isinstance(statement, ast.Assign) else None
+    return (
+        isinstance(call, ast.Call)
+        and dotted(call.func) in functions
+        and bool(call.args)
+        and isinstance(call.args[0], ast.Name)
+        and call.args[0].id in made
+    )
 
 
 def _renamed(function: ast.FunctionDef) -> dict[str, list[tuple[int, str, tuple[int, ...]]]]:
@@ -291,12 +369,12 @@ def _place(node: ast.expr) -> int | None:
 
 def _partition(function: ast.expr) -> int | None:
     """The number of `self.partitions[…]`."""
-    if isinstance(function, ast.Subscript) and _dotted(function.value) == "self.partitions":
+    if isinstance(function, ast.Subscript) and dotted(function.value) == "self.partitions":
         return _place(function)
     return None
 
 
-def _dotted(node: ast.expr) -> str:
+def dotted(node: ast.expr) -> str:
     """`torch.ops.aten.mm` as written; "" for anything but names and attributes."""
     names: list[str] = []
     while isinstance(node, ast.Attribute):
@@ -305,13 +383,18 @@ def _dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(names)]) if isinstance(node, ast.Name) else ""
 
 
+def _mark(number: int) -> ast.expr:
+    """`MARK((number, NOW()))`."""
+    now = ast.Call(ast.Name(NOW, ast.Load()), [], [])
+    mark = ast.Tuple([ast.Constant(number), now], ast.Load())
+    return ast.Call(ast.Name(MARK, ast.Load()), [mark], [])
+
+
 def _then(value: ast.expr, mark: int) -> ast.expr:
     """`(value, MARK((mark, NOW())))[0]`: does not extend the lifetime of the value."""
-    now = ast.Call(ast.Name(NOW, ast.Load()), [], [])
-    told = ast.Tuple([ast.Constant(mark), now], ast.Load())
-    call = ast.Call(ast.Name(MARK, ast.Load()), [told], [])
+    call = _mark(mark)
     made = ast.Subscript(ast.Tuple([value, call], ast.Load()), ast.Constant(0), ast.Load())
-    for node in (now, told, call, made.value, made):
+    for node in (*ast.walk(call), made.value, made.slice, made):
         ast.copy_location(node, value)
     return made
 

@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TypeVar
 
-from tcw.compiler.measure.probes.graph_probe import GraphStep
-from tcw.compiler.measure.probes.naming import kernel_of_steps
+from tcw.compiler.measure.probes.steps import GraphStep, kernel_of_steps
 from tcw.compiler.measure.regions.alignment import words
 from tcw.compiler.measure.work.kernel_work import GraphWork
-from tcw.compiler.measure.work.operations import Work
+from tcw.compiler.measure.work.operations import VIEWS, Work
 from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import (
     Graph,
@@ -37,14 +36,6 @@ R = TypeVar("R", Kernel, SchedulerNode, MemoryPlan)
 
 Site = tuple[str, str, int]
 """(path of the module, file, line)."""
-
-VIEWS = words(
-    """_conj _reshape_alias _unsafe_view alias as_strided broadcast_to chunk detach diagonal expand
-    expand_as flatten getitem getattr lift_fresh movedim narrow numel permute real reshape select
-    size slice split split_with_sizes squeeze swapaxes swapdims t transpose unbind unflatten unfold
-    unsafe_chunk unsafe_split unsqueeze view view_as view_as_complex view_as_real"""
-)
-"""Operations that touch no memory, or whose copy is a separate operation once lowered."""
 
 CREATIONS = words(
     """arange empty empty_like empty_strided full full_like iota lift_fresh_copy linspace

@@ -23,7 +23,6 @@ from tcw.compiler.measure.regions.alignment import (
     words,
 )
 from tcw.compiler.measure.regions.origins import (
-    VIEWS,
     Computes,
     NodeRef,
     Origins,
@@ -32,6 +31,7 @@ from tcw.compiler.measure.regions.origins import (
     word,
 )
 from tcw.compiler.measure.regions.same_sites import Canonical, as_captured
+from tcw.compiler.measure.work.operations import VIEWS
 from tcw.compiler.trace.matching import DisjointSets
 from tcw.compiler.trace.records import Location
 from tcw.compiler.trace.records.base import Size

@@ -16,49 +16,21 @@ from collections.abc import Iterable, Sequence
 from tcw.compiler.measure.regions.origins import Origins, word
 from tcw.compiler.measure.regions.regions import Grouped, PlacedStep, is_view
 from tcw.compiler.measure.work.operations import called
-from tcw.compiler.trace.records import CompiledStep, EagerOperation, TensorMeta
+from tcw.compiler.trace.records import EagerOperation, TensorMeta
 from tcw.compiler.trace.records.profile import Sameness
 
 LEAST = 0.05
 """The minimum noise of a region that runs the same calls, as a share of eager's time."""
-LEAST_CONTENDED = 1.0
-"""The same for every region that does the same work, if other programs use the processors and the
-caches. Beside two busy processes, attentions and convolutions took up to 70% longer, different in
-each process. A slow-down by less than the whole time says nothing there."""
 
 _Call = tuple[str, tuple[object, ...]]
 
 
-def least_noise(eager: float, same: Sameness, *, contended: bool) -> float:
-    """The minimum noise, in seconds, of a region that takes `eager` seconds. `contended`: as in the
-    profile of the call (`CallProfile.contended`)."""
-    if contended:
-        return LEAST_CONTENDED * eager if same else 0.0
-    return LEAST * eager if same == "calls" else 0.0
-
-
 def sameness(origins: Origins, group: Grouped) -> Sameness:
-    """How far the two sides of a region do the same work; "" if that is not recorded."""
+    """Whether the two sides of a region make the same calls; "" if not, or if it is not
+    recorded."""
     eager = [one for one in group.operations if not is_view(one)]
-    if not eager or len(eager) != len(group.steps):
-        return ""
-    if _same_calls(origins, eager, group.steps):
-        return "calls"
-    steps = [placed.step for placed in group.steps]
-    moved = _moved(eager)
-    if moved is None or moved != _moved(steps):
-        return ""
-    return "kernels" if any(one.kind == "kernel" for one in steps) else "library"
-
-
-def _moved(side: Sequence[EagerOperation | CompiledStep]) -> int | None:
-    """Bytes; None if unknown."""
-    found = 0
-    for one in side:
-        if one.read_bytes is None or one.write_bytes is None:
-            return None
-        found += one.read_bytes + one.write_bytes
-    return found
+    same = bool(eager) and len(eager) == len(group.steps)
+    return "calls" if same and _same_calls(origins, eager, group.steps) else ""
 
 
 def _same_calls(

@@ -65,7 +65,7 @@ def difference(before: Rounds, after: Rounds, *, independent: bool = False) -> t
     """
     pairs = [b - a for a, b in zip(before, after, strict=True)]
     first, second = median(before), median(after)
-    found, deviation = _surer(
+    found, deviation = _less_noisy(
         (median(pairs), spread(pairs)), (second - first, hypot(spread(before), spread(after)))
     )
     return found, noise_of(deviation, len(pairs), first or second, independent=independent)
@@ -75,24 +75,24 @@ def ratio(first: Rounds, second: Rounds, *, independent: bool = False) -> tuple[
     """(first/second; its noise as a share of it), estimated as in `difference`."""
     pairs = [a / b for a, b in zip(first, second, strict=True)]
     above, below = median(first), median(second)
-    found, deviation = _surer(
+    found, deviation = _less_noisy(
         (median(pairs), spread(pairs) / median(pairs)),
         (above / below, hypot(spread(first) / above, spread(second) / below)),
     )
     return found, noise_of(deviation, len(pairs), 1.0, independent=independent)
 
 
-def _surer(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+def _less_noisy(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
     """The (value, deviation) with the smaller deviation."""
     return one if one[1] <= other[1] else other
 
 
-def noise_of_medians(first: Rounds, second: Rounds, rounds: int, *, independent: bool) -> float:
-    """The noise of the difference of two medians, in seconds. `rounds`: the number of rounds that
-    the values come from; the values of one round share its disturbances."""
+def noise_of_medians(first: Rounds, second: Rounds, rounds: int) -> float:
+    """The noise of the difference of two medians, in seconds. `rounds`: the number of independent
+    rounds that the values come from; the values of one round share its disturbances."""
     return hypot(
         *(
-            noise_of(spread(values), min(rounds, len(values)), 0.0, independent=independent)
+            noise_of(spread(values), min(rounds, len(values)), 0.0, independent=True)
             for values in (first, second)
         )
     )

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from math import inf
 from typing import TypeVar
 
-from tcw.compiler.measure.rounds.team import Team
-
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -28,8 +26,6 @@ class RoundsPlan:
     """The wanted number of undisturbed rounds."""
     seconds: float = inf
     """Time budget of all rounds."""
-    busy_seconds: float = 0.0
-    """The least time budget if other programs use the processors."""
     least: int = FEWEST
     """Rounds that are made even beyond the budget."""
     patience: float = inf
@@ -41,14 +37,13 @@ class RoundsPlan:
     def most(self) -> int:
         return self.extension * self.rounds
 
-    def ended(
-        self, done: int, spent: float, contended: bool, undisturbed: Callable[[], int]
-    ) -> bool:
+    def ended(self, done: int, spent: float, undisturbed: Callable[[], int]) -> bool:
         """Whether `done` rounds in `spent` seconds are enough."""
         if done >= self.most:
             return True
-        budget = max(self.seconds, self.busy_seconds) if contended else self.seconds
-        if (done >= self.least and spent > budget) or (done >= FEWEST and spent > self.patience):
+        if done >= self.least and spent > self.seconds:
+            return True
+        if done >= FEWEST and spent > self.patience:
             return True
         return done >= self.rounds and undisturbed() >= self.rounds
 
@@ -66,28 +61,25 @@ def in_rounds(
     together: Sequence[Sequence[T]],
     make: Callable[[T, int, int], None],
     plan: RoundsPlan,
-    team: Team | None = None,
     *,
     in_a_row: Callable[[], int] = lambda: 1,
     undisturbed: Callable[[], int] | None = None,
-    told: Callable[[int], None] = lambda _: None,
+    progress: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Make every run once per round, until the plan ends it; garbage collection is off.
 
     `together`: groups of runs that are compared. The order inside a group rotates from round to
     round, so that a drift of the machine affects all of them alike. `make(run, turn, count)` makes
     a run `count` times: `in_a_row` returns the number of rounds in one turn. `undisturbed` returns
-    the number of rounds so far that no other program disturbed (by default all). `told` is called
-    with the number of rounds before each turn.
+    the number of rounds so far that no other program disturbed (by default all). `progress` is
+    called with the number of rounds before each turn.
     """
     done = turn = 0
     undisturbed = undisturbed or (lambda: done)
     with no_collection():
         began = time.perf_counter()
-        while not plan.ended(
-            done, time.perf_counter() - began, team is not None and team.contended, undisturbed
-        ):
-            told(done)
+        while not plan.ended(done, time.perf_counter() - began, undisturbed):
+            progress(done)
             count = min(in_a_row(), plan.most - done)
             for runs in together:
                 for one in turned(runs, turn):

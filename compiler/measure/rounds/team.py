@@ -3,9 +3,7 @@
 If other programs run, the system migrates threads. OpenMP threads spin for milliseconds while
 waiting for each other. Once two of a team are on one processor, the waiting thread keeps the other
 from running: a call of 10 ms takes half a second, and that lasts for seconds. Pinned to separate
-processors, the threads share them only with other programs. Most kernels then run undisturbed from
-begin to end, in the time that they take on a quiet machine, and some wait for one of the system's
-time slices (milliseconds).
+processors, the threads share them only with other programs.
 """
 
 from __future__ import annotations
@@ -14,9 +12,9 @@ import ctypes
 import os
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from time import perf_counter_ns
-from types import TracebackType
 from typing import Self
 
 import torch
@@ -28,8 +26,9 @@ Thread = int
 
 _WAITING = 0.1
 """A machine is contended if a thread has no processor for more than this share of the runs."""
-_TOLD_BY = 0.2
-"""The seconds of runs that are needed to tell."""
+_DECIDED_AFTER = 0.2
+"""Seconds of runs."""
+_REGION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 def team_of(threads: int) -> list[Thread]:
@@ -49,19 +48,14 @@ def team_of(threads: int) -> list[Thread]:
     return [caller, *sorted(found - {caller})]
 
 
-_REGION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-
-
 class Team:
     """The threads that run the creating thread's calls; unpinned at the end of the block."""
 
     def __init__(self, threads: int) -> None:
         self._size = threads
-        self.contended = False
-        """Whether other programs use the processors too: threads wait more than a little."""
+        self._contended = False
         self._ran = self._waited = 0.0
-        """Seconds of all runs, and the seconds in them that a thread waited; these decide
-        `contended`."""
+        """Seconds of all runs, and the seconds in them that a thread waited."""
         self._before: dict[Thread, set[int]] = {}
         """The processors that each thread was allowed before it was pinned."""
 
@@ -69,43 +63,42 @@ class Team:
     def threads(self) -> list[Thread]:
         return team_of(self._size)
 
+    @property
+    def contended(self) -> bool:
+        """Whether other programs use the processors too: threads wait more than a little."""
+        return self._contended
+
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         for thread, processors in self._before.items():
-            _keep_on(thread, processors)
+            with suppress(OSError):  # it has ended
+                os.sched_setaffinity(thread, processors)
         self._before = {}
 
-    def tell(self, ran: float, waited: float) -> None:
-        """Report that runs took `ran` seconds, in which a thread waited `waited` seconds for a
-        processor. Once this shows other programs on the processors, the threads are pinned."""
+    def note(self, ran: float, waited: float) -> None:
+        """Runs took `ran` seconds, in which a thread waited `waited` seconds for a processor. Once
+        this shows other programs on the processors, the threads are pinned."""
         self._ran += ran
         self._waited += waited
-        if self._ran > _TOLD_BY and self._waited > _WAITING * self._ran and not self.contended:
-            self.contended = True
+        waiting = self._ran > _DECIDED_AFTER and self._waited > _WAITING * self._ran
+        if waiting and not self._contended:
+            self._contended = True
             self.keep_apart()
 
     def keep_apart(self) -> None:
-        """Pin each thread to a separate processor if there are enough: to the one where it ran
-        last, unless that is taken. If the system does not allow pinning, nothing changes."""
-        before = _allowed(self.threads)
-        if self._before or len(before) < 2:
+        """Pin each thread to a separate processor if there are enough. If the system does not allow
+        pinning, nothing changes."""
+        if self._before or not hasattr(os, "sched_setaffinity"):
             return
-        free = set.intersection(*before.values())
-        if len(free) < len(before):
-            return
-        self._before = before
-        for thread in before:
-            last = _processor(thread)
-            chosen = last if last in free else min(free)
-            free.discard(chosen)
-            _keep_on(thread, {chosen})
+        with suppress(OSError):
+            before = {thread: os.sched_getaffinity(thread) for thread in self.threads}
+            free = sorted(set.intersection(*before.values()))
+            if 1 < len(before) <= len(free):
+                self._before = before
+                for thread, processor in zip(before, free, strict=False):
+                    os.sched_setaffinity(thread, {processor})
 
     def watch(self) -> Watch:
         """Watch one run, which begins now."""
@@ -151,29 +144,3 @@ def waited(thread: Thread) -> float:
             return int(stream.read().split()[1]) / 1e9
     except (OSError, ValueError, IndexError):
         return 0.0
-
-
-def _allowed(team: list[Thread]) -> dict[Thread, set[int]]:
-    """The processors that each thread may use; empty if the system does not report it."""
-    if not hasattr(os, "sched_getaffinity"):
-        return {}
-    try:
-        return {thread: os.sched_getaffinity(thread) for thread in team}
-    except OSError:
-        return {}
-
-
-def _keep_on(thread: Thread, processors: set[int]) -> None:
-    try:
-        os.sched_setaffinity(thread, processors)
-    except OSError:  # it has ended, or may not be pinned
-        return
-
-
-def _processor(thread: Thread) -> int | None:
-    """The processor where a thread ran last (`proc_pid_stat(5)`, field 39)."""
-    try:
-        with open(f"/proc/self/task/{thread}/stat") as stream:
-            return int(stream.read().rpartition(")")[2].split()[36])
-    except (OSError, ValueError, IndexError):
-        return None

@@ -70,7 +70,7 @@ def seconds_in_rounds(
             times[group][run].append(timed(together[group][run], team))
 
         places = [[(group, run) for run in range(len(runs))] for group, runs in enumerate(together)]
-        in_rounds(places, once, plan, team)
+        in_rounds(places, once, plan)
     return times
 
 
@@ -87,7 +87,7 @@ def timed(prepare: Prepare, team: Team) -> float:
     ended = time.perf_counter_ns()
     seconds = (ended - began) / 1e9
     waited = watch.caller(began, ended)
-    team.tell(seconds, watch.longest())
+    team.note(seconds, watch.longest())
     del result
     return seconds if _gpu_is_used() else seconds - waited
 

@@ -27,23 +27,27 @@ from tcw.compiler.measure.calls.runs import (
     prepare,
     prepared,
 )
-from tcw.compiler.measure.compiled.alone import CompiledGraph, NotAlone, Replay, captured
+from tcw.compiler.measure.compiled.alone import (
+    CompiledGraph,
+    NotAlone,
+    Replay,
+    TooMuchMemory,
+    arguments_of,
+    captured,
+    whole,
+)
 from tcw.compiler.measure.compiled.engine_graphs import engine_graphs
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
 from tcw.compiler.measure.compiled.named_graphs import named_graphs
-from tcw.compiler.measure.compiled.shadows import TooMuchMemory
-from tcw.compiler.measure.compiled.whole import compared, equal_outputs, whole
 from tcw.compiler.measure.host import Host, reason_of
-from tcw.compiler.measure.precision.numerics import OutputComparison
-from tcw.compiler.measure.precision.reference import Reference
-from tcw.compiler.measure.probes.naming import BACKWARD, root_graph
+from tcw.compiler.measure.precision.reference import OutputComparison, Reference
 from tcw.compiler.measure.rounds.noise import difference, mean_round, timed
 from tcw.compiler.measure.rounds.rounds import RoundsPlan
 from tcw.compiler.measure.rounds.whole_runs import seconds_in_rounds
 from tcw.compiler.measure.what_if.finished_run import FinishedRun
 from tcw.compiler.runtime.libraries import without_comments
 from tcw.compiler.trace import matching
-from tcw.compiler.trace.matching import Match
+from tcw.compiler.trace.matching import BACKWARD, Match, root_graph
 from tcw.compiler.trace.records import Engine, Kernel, SchedulerNode, WhatIf
 from tcw.compiler.trace.records.session import GradMode
 from tcw.compiler.trace.writer import TraceWriter
@@ -125,8 +129,8 @@ class _Comparison:
         try:
             with self.host.unrecorded(), torch.no_grad():
                 before, after = (one.prepare for one in replays())
-                equal, error = equal_outputs(*self.both(graph), BACKWARD not in graph)
-                found = {"graph": graph, "equal": equal, "max_error": error, **about}
+                same = _same_outputs(*self.both(graph), BACKWARD in graph)
+                found = {"graph": graph, **same, **about}
                 return self.timed(scope, [(before, after)], seconds, **found)
         except Exception as problem:
             return self.not_measured(scope, problem, graph=graph, **about)
@@ -315,8 +319,6 @@ def _results(
     """Over all calls: whether both runs return the same bits, the largest difference, and whether
     `assert_close` accepts it. The first two are None if the results cannot be compared."""
     comparison = OutputComparison()
-    equal: bool | None = True
-    worst: float | None = None
     state = RandomState.now()
     for call, inputs in enumerate(sets, 1):
         values = []
@@ -326,11 +328,35 @@ def _results(
             result = made.result(made())
             values.append(list(leaves((result.outputs, result.gradients))))
         comparison.add(call, values[1], values[0])
-        same, error = compared(*([value for _, value in one] for one in values))
-        equal = None if same is None or equal is None else equal and same
-        worst = max(filter(None, (worst, error)), default=None)
-    error = worst if equal is not None else None
-    return {"equal": equal, "max_error": error, "within": comparison.within}
+    return {**_equality(comparison), "within": comparison.within}
+
+
+def _same_outputs(first: CompiledGraph, second: CompiledGraph, backward: bool) -> dict[str, Any]:
+    """Whether both graphs return the same, each for its own arguments and with the same random
+    numbers, and leave the same in them; but a backward may reuse the memory of what was saved for
+    it."""
+    results = []
+    state = torch.get_rng_state()
+    try:
+        for graph in (first, second):
+            torch.set_rng_state(state)
+            _, arguments = arguments_of(graph)
+            with torch.no_grad():
+                outputs = graph.run(list(arguments))
+            results.append(list(leaves(outputs if backward else (outputs, arguments))))
+    finally:
+        torch.set_rng_state(state)
+    comparison = OutputComparison()
+    comparison.add(1, results[1], results[0])
+    return _equality(comparison)
+
+
+def _equality(comparison: OutputComparison) -> dict[str, Any]:
+    """`equal` and `max_error` of a `WhatIf`: None if the results cannot be compared."""
+    found = comparison.record()
+    if not comparison.comparable:
+        return {"equal": None, "max_error": None}
+    return {"equal": comparison.equal, "max_error": found.max_abs or None}
 
 
 def _against_eager(

@@ -2,8 +2,7 @@
 
 Measured once, in about two seconds, with the threads and settings of this process, and stored in
 our cache folder by processor (or GPU), threads, torch version and matmul precision. All figures are
-the best of many tries. Figures that a busy machine keeps disturbing are left out, and then none are
-stored.
+the best of many tries. On a busy machine there are none.
 """
 
 from __future__ import annotations
@@ -11,9 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from bisect import insort
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -31,7 +28,7 @@ from tcw.compiler.trace.records import Bandwidth, Ceilings
 
 DeviceKind = Literal["cpu", "cuda"]
 
-_VERSION = 1
+_VERSION = 2
 """Raised to invalidate figures that were measured in an earlier way."""
 _SMALLEST = 1 << 15
 _LARGEST_CPU = 1 << 30
@@ -40,24 +37,21 @@ _COPY_SECONDS = 0.04
 """Seconds per working set."""
 _PRODUCT_SECONDS = 0.15
 """Seconds per dtype."""
-_AGREEING = 3
-_AGREEMENT = 1.2
-"""The best calls agree if the slowest of them takes at most this many times the fastest."""
+_FEWEST = 3
+"""Calls that are timed at least."""
 _WAITING = 0.05
 """Share of the time. Above it, threads had to wait for a processor."""
-_SLICE = 5e-4
-"""Seconds; a scheduler gives a processor to others for longer than this."""
 _PATIENCE = 3.0
 """Seconds to keep trying on a busy machine."""
-BUSY = "a busy machine disturbed the rest; not kept"
 _DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 _DECODER = msgspec.json.Decoder(Ceilings)
 _encode = msgspec.json.Encoder().encode
 
 
-def ceilings(kind: DeviceKind = "cpu") -> Ceilings:
-    """The limits of the CPU or the current GPU, from the cache or measured now.
+def ceilings(kind: DeviceKind = "cpu") -> Ceilings | None:
+    """The limits of the CPU or the current GPU, from the cache or measured now; None on a busy
+    machine.
 
     If the cache folder cannot be used, the figures are measured and not stored. Concurrent
     processes measure one after the other, so that they do not disturb each other.
@@ -71,12 +65,10 @@ def ceilings(kind: DeviceKind = "cpu") -> Ceilings:
     if found is not None:
         return found
     with store.locked(name):
-        found = _kept(store, name)
-        if found is None:
-            found = measured(kind)
-            if not found.partial:
-                with contextlib.suppress(OSError):
-                    store.write_sealed("measured", name, _encode(found))
+        found = _kept(store, name) or measured(kind)
+        if found is not None and not found.kept:
+            with contextlib.suppress(OSError):
+                store.write_sealed("measured", name, _encode(found))
     return found
 
 
@@ -103,46 +95,29 @@ def device_name(kind: DeviceKind) -> str:
     return processor_name() if kind == "cpu" else str(torch.cuda.get_device_name())
 
 
-def measured(kind: DeviceKind = "cpu") -> Ceilings:
-    """Measure now. Draws no random numbers."""
+def measured(kind: DeviceKind = "cpu") -> Ceilings | None:
+    """Measure now; None if other programs use the processors meanwhile. Draws no random numbers."""
     timer = _CPU() if kind == "cpu" else _GPU()
+    ends = time.perf_counter() + _PATIENCE
     with torch.no_grad():
-        copies, products = _Copies(timer, _largest(kind)), _Products(timer)
-        copies.measure()
-        products.measure()
-        ends = time.perf_counter() + _PATIENCE
-        while not (copies.settled and products.settled) and time.perf_counter() < ends:
-            time.sleep(0.01)  # the scheduler may rearrange its threads
-            copies.measure()
-            products.measure()
-    settled = copies.settled and products.settled
+        while True:
+            before, start = waited_seconds(), time.perf_counter()
+            bandwidth, rates = _bandwidth(timer, _largest(kind)), _rates(timer)
+            busy = waited_seconds() - before > _WAITING * (time.perf_counter() - start)
+            if kind == "cuda" or not busy:
+                break
+            if time.perf_counter() > ends:
+                return None
     precision = torch.get_float32_matmul_precision()
-    notes = ["" if precision == "highest" else f"float32 products in precision {precision!r}"]
-    notes += ["" if settled else BUSY]
     return Ceilings(
         device=device_name(kind),
         kind=kind,
         threads=torch.get_num_threads() if kind == "cpu" else 0,
-        bandwidth=copies.bandwidth(),
-        rates=products.rates(),
+        bandwidth=bandwidth,
+        rates=rates,
         measured=time.time(),
-        partial=not settled,
-        note="; ".join(filter(None, notes)),
+        note="" if precision == "highest" else f"float32 products in precision {precision!r}",
     )
-
-
-@dataclass
-class Best:
-    """The shortest time of an action."""
-
-    seconds: float = float("inf")
-    settled: bool = False
-    """False if the time may be the scheduler's rather than the action's."""
-
-    def take(self, other: Best) -> None:
-        """Merge a further measurement of the same action."""
-        self.seconds = min(self.seconds, other.seconds)
-        self.settled |= other.settled
 
 
 class _CPU:
@@ -150,37 +125,21 @@ class _CPU:
 
     device = "cpu"
 
-    def best(self, action: Callable[[], object], seconds: float) -> Best:
-        """About the shortest of many back-to-back calls, each timed.
-
-        On a busy machine a parallel call includes the time until the scheduler runs its threads
-        together; later calls may not. So the result counts as settled only if the best few calls
-        agree, and if no thread had to wait for a processor or the calls are shorter than a
-        scheduler's slice.
-        """
+    def best(self, action: Callable[[], object], seconds: float) -> float:
+        """About the shortest of many back-to-back calls, each timed."""
         read = time.perf_counter_ns
-        best: list[int] = []
-        before_waiting, start = waited_seconds(), read()
-        ends = start + int(seconds * 1e9)
-        before = start
-        while before < ends or len(best) < _AGREEING:
+        taken: list[int] = []
+        before = read()
+        ends = before + int(seconds * 1e9)
+        while before < ends or len(taken) < _FEWEST:
             before = read()
             action()
-            taken = read() - before
-            if len(best) < _AGREEING:
-                insort(best, taken)
-            elif taken < best[-1]:
-                insort(best, taken)
-                del best[-1]
-        elapsed = (read() - start) / 1e9
-        middle = best[_AGREEING // 2] / 1e9
-        agree = best[-1] <= _AGREEMENT * best[0]
-        alone = waited_seconds() - before_waiting < _WAITING * elapsed
-        return Best(middle, agree and (alone or middle < _SLICE))
+            taken.append(read() - before)
+        return sorted(taken)[_FEWEST // 2] / 1e9
 
     def empty(self, action: Callable[[], object]) -> float:
         """The overhead of a call that does next to nothing, in seconds."""
-        return self.best(action, _COPY_SECONDS).seconds
+        return self.best(action, _COPY_SECONDS)
 
 
 def waited_seconds() -> float:
@@ -194,7 +153,7 @@ class _GPU:
 
     device = "cuda"
 
-    def best(self, action: Callable[[], object], seconds: float) -> Best:
+    def best(self, action: Callable[[], object], seconds: float) -> float:
         once = self._events(action)
         count = max(1, min(100, int(seconds / 4 / max(once, 1e-6))))
         graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
@@ -206,7 +165,7 @@ class _GPU:
                     action()
             finally:
                 graph.capture_end()
-        return Best(min(self._events(graph.replay) for _ in range(5)) / count, True)
+        return min(self._events(graph.replay) for _ in range(5)) / count
 
     def _events(self, action: Callable[[], object]) -> float:
         action()
@@ -221,89 +180,45 @@ class _GPU:
         return 0.0  # a kernel's own start is part of what the GPU can do
 
 
-class _Copies:
-    """Copies with working sets of each power of two, in bytes read and written together."""
+def _bandwidth(timer: _CPU | _GPU, largest: int) -> tuple[Bandwidth, ...]:
+    """Of copies with working sets of each power of two, in bytes read and written together. For the
+    smallest sets the call overhead dominates; at most half of the time is subtracted."""
+    source, target = (
+        torch.ones(largest // 2, dtype=torch.uint8, device=timer.device) for _ in range(2)
+    )
 
-    def __init__(self, timer: _CPU | _GPU, largest: int) -> None:
-        self.timer = timer
-        self.best = {
-            1 << power: Best() for power in range(_SMALLEST.bit_length() - 1, largest.bit_length())
-        }
-        self._source, self._target = (
-            torch.ones(largest // 2, dtype=torch.uint8, device=timer.device) for _ in range(2)
-        )
-        self._empty = timer.empty(self._copy(2))
+    def copy(size: int) -> Callable[[], object]:
+        return partial(torch.ops.aten.copy_.default, target[: size // 2], source[: size // 2])
 
-    def _copy(self, size: int) -> Callable[[], object]:
-        copy = torch.ops.aten.copy_.default
-        target, source = self._target[: size // 2], self._source[: size // 2]
-        return lambda: copy(target, source)
-
-    def measure(self) -> None:
-        """Measure the sizes that are not settled."""
-        for size, best in self.best.items():
-            if not best.settled:
-                best.take(self.timer.best(self._copy(size), _COPY_SECONDS))
-        least = float("inf")
-        for best in reversed(self.best.values()):
-            # a smaller set takes no longer than a larger one
-            best.settled &= best.seconds <= _AGREEMENT * least
-            least = min(least, best.seconds)
-
-    @property
-    def settled(self) -> bool:
-        return all(best.settled for best in self.best.values())
-
-    def bandwidth(self) -> tuple[Bandwidth, ...]:
-        """The bandwidth of settled sizes. For the smallest sets the call overhead dominates; at
-        most half of the time is subtracted."""
-        return tuple(
-            Bandwidth(
-                bytes=size, per_second=size / max(best.seconds - self._empty, best.seconds / 2)
-            )
-            for size, best in self.best.items()
-            if best.settled
-        )
+    empty = timer.empty(copy(2))
+    found: list[Bandwidth] = []
+    least = float("inf")
+    for power in range(largest.bit_length() - 1, _SMALLEST.bit_length() - 2, -1):
+        size = 1 << power
+        # a smaller set takes no longer than a larger one
+        least = min(least, timer.best(copy(size), _COPY_SECONDS))
+        found.append(Bandwidth(bytes=size, per_second=size / max(least - empty, least / 2)))
+    return tuple(reversed(found))
 
 
-class _Products:
-    """Products of square matrices of each dtype, large enough to fill the machine."""
-
-    def __init__(self, timer: _CPU | _GPU) -> None:
-        self.timer = timer
-        self.best: dict[str, tuple[float, bool]] = {}
-        """(FLOP/s, settled)."""
-
-    def measure(self) -> None:
-        """Measure the dtypes that are not settled."""
-        for name in _DTYPES:
-            if not self.best.get(name, (0.0, False))[1]:
-                self._measure(name)
-
-    def _measure(self, name: str) -> None:
-        rate, settled = self.best.get(name, (0.0, False))
-        dtype, done = getattr(torch, name), 0
+def _rates(timer: _CPU | _GPU) -> dict[str, float]:
+    """FLOP/s by dtype, of products of square matrices that are large enough to fill the machine."""
+    rates: dict[str, float] = {}
+    for name in _DTYPES:
+        dtype, rate, done = getattr(torch, name), 0.0, 0
         # as large as a fifth of the budget allows, which only trying reveals
         while (size := _size_for(rate)) > done:
             try:
-                one, other = (_matrix(size, dtype, self.timer.device) for _ in range(2))
+                one, other = (_matrix(size, dtype, timer.device) for _ in range(2))
                 out = torch.mm(one, other)
-                best = self.timer.best(partial(torch.mm, one, other, out=out), _PRODUCT_SECONDS / 3)
+                best = timer.best(partial(torch.mm, one, other, out=out), _PRODUCT_SECONDS / 3)
             except RuntimeError:  # this build or GPU has no such product, or no memory for it
-                settled = True
                 break
             done = size
-            settled = best.settled
-            rate = max(rate, 2 * size**3 / best.seconds)
-        self.best[name] = rate, settled
-
-    @property
-    def settled(self) -> bool:
-        return all(settled for _, settled in self.best.values())
-
-    def rates(self) -> dict[str, float]:
-        """FLOP/s by dtype, for settled dtypes."""
-        return {name: rate for name, (rate, settled) in self.best.items() if rate and settled}
+            rate = max(rate, 2 * size**3 / best)
+        if rate:
+            rates[name] = rate
+    return rates
 
 
 def _size_for(rate: float) -> int:

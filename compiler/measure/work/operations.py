@@ -48,6 +48,13 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+VIEWS = _names(
+    """_conj _reshape_alias _unsafe_view alias as_strided broadcast_to chunk detach diagonal expand
+    expand_as flatten getitem getattr lift_fresh movedim narrow numel permute real reshape select
+    size slice split split_with_sizes squeeze swapaxes swapdims t transpose unbind unflatten unfold
+    unsafe_chunk unsafe_split unsqueeze view view_as view_as_complex view_as_real"""
+)
+"""Operations that touch no memory, or whose copy is a separate operation once lowered."""
 _VIEWS = _names("_unsafe_view _reshape_alias lift lift_fresh alias detach sym_size sym_stride")
 _ALLOCATING = _names(
     "empty empty_like empty_strided empty_permuted new_empty new_empty_strided set resize"

@@ -56,8 +56,6 @@ class Ceilings(Record):
     """Unix time."""
     kept: bool = False
     """Whether an earlier recording on this machine measured it."""
-    partial: bool = False
-    """Whether disturbed measurements were left out; nothing is known beyond the largest set."""
     note: str = ""
     """The conditions of the figures: `float32 products in precision 'high'`."""
 
@@ -125,10 +123,8 @@ class CompiledStep(Record):
     part: Literal["model", "loss", "gradients", "optimizer"] = "model"
 
 
-Sameness = Literal["calls", "library", "kernels", ""]
-"""`calls`: the same ATen calls on tensors of the same sizes and strides; `library`: library calls
-that move as many bytes, on other strides; `kernels`: one kernel per operation, moving the same
-bytes; "" otherwise."""
+Sameness = Literal["calls", ""]
+"""`calls`: the same ATen calls on tensors of the same sizes and strides; "" otherwise."""
 
 
 class Region(Record):
@@ -154,11 +150,9 @@ class Region(Record):
     """Compiled - eager: the median over the rounds, or the difference of the medians, whichever is
     less noisy; negative if compiling won."""
     noise: Noise = 0.0
-    """9 MAD/√rounds of it, and at least 3 MAD on a contended machine; at least 1% of eager. A
-    difference within it does not count."""
+    """9 MAD/√rounds of it; at least 1% of eager. A difference within it does not count."""
     same: Sameness = ""
-    """How far both sides do the same work. For the same calls, `noise` is at least 5% of eager; on
-    a contended machine it is at least all of eager, however much of the work is the same."""
+    """Whether both sides make the same calls: then `noise` is at least 5% of eager."""
 
 
 class AccountLine(Part):
@@ -213,7 +207,8 @@ class CallProfile(Record):
     """Rounds of the plain calls; there may be more or fewer that count under probes."""
     contended: bool = False
     """Whether others used the processors too: a thread waited for one for more than a tenth of the
-    calls' time. Each thread was then kept on its own processor."""
+    calls' time. Then there are only the times of whole calls, and no operations, steps, regions or
+    accounts."""
     clock: Literal["host", "device"] = "host"
     compiled_again: Count = 0
     """Graphs compiled during timing, or by the call before it: if any, the times mean nothing."""

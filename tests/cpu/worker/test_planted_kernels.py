@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.compiler.measure.precision.reproduce import tried
+from tcw.compiler.measure.precision.repro import tried
 from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
 from tcw.compiler.trace.reader import read_trace
 from tcw.compiler.trace.records import Kernel, KernelPrecision

@@ -36,13 +36,6 @@ def test_bandwidth_lies_between_its_neighbours() -> None:
     assert bandwidth_at(msgspec.structs.replace(MACHINE, bandwidth=()), 1) is None
 
 
-def test_beyond_partial_ceilings_nothing_is_known() -> None:
-    partial = msgspec.structs.replace(MACHINE, partial=True)
-    assert bandwidth_at(partial, 1 << 30) == 10e9
-    assert bandwidth_at(partial, (1 << 30) + 1) is None
-    assert least_seconds(partial, 1 << 31, None, "") is None
-
-
 def test_the_nearer_ceiling_holds() -> None:
     assert least_seconds(MACHINE, 1 << 20, None, "") == ((1 << 20) / 50e9, "bandwidth")
     assert least_seconds(MACHINE, 1 << 20, 10**6, "float32") == ((1 << 20) / 50e9, "bandwidth")

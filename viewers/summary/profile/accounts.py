@@ -42,8 +42,6 @@ class AccountTable:
     eager: Account | None
     compiled: Account | None
     rows: tuple[AccountRow, ...]
-    contended: bool = False
-    """Measured on a busy machine (docs/notes/statistics.md)."""
 
     @property
     def sides(self) -> tuple[Account | None, Account | None]:
@@ -98,7 +96,7 @@ def _table(profile: Profile, phase: str) -> AccountTable:
     names = dict.fromkeys(line.name for one in both if one for line in one.lines)
     ordered = sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
     rows = tuple(_row(profile, name, both) for name in ordered)
-    return AccountTable(phase, *both, rows, profile.index.head.contended)
+    return AccountTable(phase, *both, rows)
 
 
 def _row(profile: Profile, name: str, both: tuple[Account | None, Account | None]) -> AccountRow:

@@ -7,6 +7,8 @@ from tcw.viewers.words import plural
 
 _ONE_SIDED = "a region without a counterpart counts as neither lost nor won"
 
+_BUSY = "other programs use the processors: whole calls were timed, and no part of them"
+
 
 def doubts(index: Index) -> tuple[str, ...]:
     """One sentence each, the worst first; may contain an error's text: show it as data."""
@@ -14,6 +16,8 @@ def doubts(index: Index) -> tuple[str, ...]:
     if head.compiled_again:
         graphs = plural(head.compiled_again, "graph")
         found.append(f"{graphs} compiled during timing: the times mean nothing")
+    if head.contended:
+        return (*found, _BUSY)
     if head.unmeasured:
         found.append(f"not measured: {head.unmeasured}")
     if not index.eager_is_known:

@@ -14,7 +14,6 @@ from typing import Literal
 
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import (
-    CallProfile,
     CompiledStep,
     EagerOperation,
     Location,
@@ -31,6 +30,8 @@ from tcw.viewers.summary.profile.work import SideWork, sum_of, work_of
 RowStanding = Literal["lost", "won", "noise"]
 Sort = Literal["difference", "time", "line"]
 _CLEARLY = 1.25
+SAME_CALLS_LEAST = "5%"
+"""Differences of the same calls below it are noise (`compiler/measure/regions/same_work.py`)."""
 SORTS: tuple[Sort, ...] = ("difference", "time", "line")
 
 
@@ -104,12 +105,6 @@ class RegionRow:
         lines = (refs.source(one.file, one.line) for one in self.locations)
         kernels = (refs.kernel(one.kernel) for one in self.steps if one.kernel)
         return tuple(dict.fromkeys((*lines, *kernels)))
-
-
-def same_calls_least(head: CallProfile) -> str:
-    """The limit below which a difference of the same calls is noise, as used by the recording
-    (`compiler/measure/regions/same_work.py`)."""
-    return "twice the time" if head.contended else "5%"
 
 
 def region_rows(index: Index) -> tuple[RegionRow, ...]:

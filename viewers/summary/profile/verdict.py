@@ -16,7 +16,7 @@ from tcw.viewers.words import percent, ratio_text, seconds_text
 class ProfileVerdict:
     headline: str
     """`1.31x slower than eager`, `1.07x faster`, `No measurable difference in 30 rounds`,
-    `Recompiled during timing`."""
+    `Recompiled during timing`, `Speed not measured: the machine is busy`."""
     cause: str
     """The first cause in words; "" if there is none, or if it is a win that the call does not
     show."""
@@ -52,12 +52,11 @@ def _matters(head: CallProfile, cause: Cause, tone: Tone) -> bool:
 
 def verdict_of(head: CallProfile, causes: Sequence[Cause]) -> ProfileVerdict:
     eager, compiled = seconds_text(head.eager.median), seconds_text(head.compiled.median)
-    busy = ", busy machine" if head.contended else ""
-    noise = f"±{percent(head.noise)} ({head.rounds} rounds{busy})"
+    noise = f"±{percent(head.noise)} ({head.rounds} rounds)"
     tone: Tone = "neutral"
     if head.compiled_again:
         headline, tone = RECOMPILED, "lost"
-    elif in_noise(head) and head.noise >= USELESS:
+    elif head.contended or (in_noise(head) and head.noise >= USELESS):
         headline = MACHINE_BUSY
     elif in_noise(head):
         headline = f"No measurable difference in {head.rounds} rounds"

@@ -13,12 +13,13 @@ from tcw.compiler.measure.account.readings import Measured
 from tcw.compiler.measure.account.records import IdCounts, records
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.runs import PreparedRun, prepare
+from tcw.compiler.measure.compiled.guard_cost import GuardCosts
 from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
-from tcw.compiler.measure.probes.guard_cost import GuardCosts
+from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide, plan_of
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
+from tcw.compiler.measure.probes.laps import Side
 from tcw.compiler.measure.probes.sides import CompiledSide, EagerSide
 from tcw.compiler.measure.regions.origins import Origins
-from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
-from tcw.compiler.measure.rounds.laps import Side
 from tcw.compiler.measure.rounds.team import Team
 from tcw.compiler.trace.records import Timed
 from tcw.compiler.trace.records.profile import Account
@@ -95,7 +96,7 @@ class Planted:
         eager = EagerSide(self.eager, 1, on_device=False)
         eager.describe(prepared(self.eager)())
         self.in_operation = in_operation
-        compiled = CompiledSide([self.graph.probe("0/0/inference")], False, [])
+        compiled = CompiledSide([InductorProbe("0/0/inference", self.graph)], False, [])
         probe = compiled.probes()["probed"]
         sides: dict[Side, CallSide] = {
             "eager": CallSide(prepared(self.eager), {"probed": eager.probing}),

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import torch
 
+from tcw.compiler.measure.compiled.alone import Shadows
 from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph
-from tcw.compiler.measure.compiled.shadows import Shadows
 from tcw.compiler.measure.rounds.whole_runs import DeviceRun
 
 GENERATED = """

@@ -10,9 +10,7 @@ import torch
 from torch import fx
 from torch.nn import functional as F
 
-from tcw.compiler.measure.precision import operations
-from tcw.compiler.measure.precision.arithmetic import double
-from tcw.compiler.measure.precision.attention import keeps_books
+from tcw.compiler.measure.precision.arithmetic import double, is_auxiliary
 
 aten: Any = torch.ops.aten
 Q, K, V, GRAD = (torch.randn(2, 4, 8, 16) for _ in range(4))
@@ -83,12 +81,12 @@ def test_fewer_heads_of_keys() -> None:
     torch.testing.assert_close(found[0], right)
 
 
-@pytest.mark.parametrize(("place", "books"), [(0, False), (1, True), (6, True)])
-def test_what_is_no_result(place: int, books: bool) -> None:
+@pytest.mark.parametrize(("place", "auxiliary"), [(0, False), (1, True), (6, True)])
+def test_what_is_no_result(place: int, auxiliary: bool) -> None:
     graph = fx.Graph()
     made = graph.call_function(aten._scaled_dot_product_flash_attention.default, ())
     getitem = operator.getitem
     node = graph.call_function(getitem, (made, place))
-    assert keeps_books(node, operations.base_name) is books
+    assert is_auxiliary(node) is auxiliary
     other = graph.call_function(aten.aminmax.default, ())
-    assert not keeps_books(graph.call_function(getitem, (other, 1)), operations.base_name)
+    assert not is_auxiliary(graph.call_function(getitem, (other, 1)))

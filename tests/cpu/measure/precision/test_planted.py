@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from tcw.compiler.measure.precision import verify_call
-from tcw.compiler.measure.precision.reproduce import RunOutcome
+from tcw.compiler.measure.precision.repro import RunOutcome
 from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
 from tests.cpu.measure.planted import planted
 from tests.cpu.measure.precision.verified import Verified, verified

@@ -11,6 +11,7 @@ import torch
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
 from tcw.compiler.measure.probes.between import LOSS, EagerRun, in_rounds, is_composite, outside
 from tcw.compiler.measure.probes.device_clock import DeviceClock, device_clock
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
 from tcw.compiler.measure.probes.profiler_trace import parse
 from tests.no_torch.measure.probes.test_profiler_trace import EVENTS
 
@@ -47,7 +48,7 @@ class Profiled:
         with inductor_graphs(keep_arguments=False) as graphs:
             call()
         call()
-        self.probes = [graph.probe(f"g{number}") for number, graph in enumerate(graphs)]
+        self.probes = [InductorProbe(f"g{number}", graph) for number, graph in enumerate(graphs)]
         self.clocks: list[DeviceClock] = []
         for _ in range(2):
             with ExitStack() as stack:

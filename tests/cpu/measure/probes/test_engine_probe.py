@@ -20,8 +20,8 @@ from tcw.compiler.control.decisions import Gate
 from tcw.compiler.control.hooks import Missing
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
-from tcw.compiler.measure.compiled.engine_graphs import EngineGraph, engine_graphs
-from tcw.compiler.measure.probes.aten_probe import AtenGraph, AtenProbe
+from tcw.compiler.measure.compiled.engine_graphs import AtenGraph, EngineGraph, engine_graphs
+from tcw.compiler.measure.probes.aten_probe import AtenProbe
 from tcw.compiler.measure.probes.clock import HostClock, Reading
 from tcw.compiler.measure.probes.device_clock import device_clock
 from tcw.compiler.measure.probes.engine_probe import EngineProbe, engine_probe

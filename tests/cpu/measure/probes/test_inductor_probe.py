@@ -11,14 +11,14 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tcw.compiler.inductor import codegen, memory
-from tcw.compiler.measure.compiled.alone import NotAlone
+from tcw.compiler.measure.compiled.alone import NotAlone, copied
 from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
 from tcw.compiler.measure.compiled.named_graphs import named_graphs
-from tcw.compiler.measure.compiled.shadows import copied
 from tcw.compiler.measure.probes.clock import HostClock, Reading
-from tcw.compiler.measure.probes.graph_probe import GraphStep
-from tcw.compiler.measure.probes.inductor_probe import InductorProbe, cost_of_marks, spans
-from tcw.compiler.measure.probes.naming import kernel_of_steps, root_graph
+from tcw.compiler.measure.probes.code_probe import cost_of_marks, spans
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
+from tcw.compiler.measure.probes.steps import GraphStep, kernel_of_steps
+from tcw.compiler.trace.matching import root_graph
 from tcw.compiler.trace.records import Kernel
 from tests.cpu.recorded import record
 
@@ -47,7 +47,7 @@ class Compiled:
     kernels: list[Kernel]
 
     def probe(self, graph: str) -> InductorProbe:
-        return self.graphs[graph].probe(graph)
+        return InductorProbe(graph, self.graphs[graph])
 
     def called(self, graph: str) -> Any:
         """A call as AOTAutograd makes it, on the first arguments."""
@@ -146,8 +146,7 @@ def test_a_step_shows_what_it_read_and_what_it_wrote(compiled: Compiled) -> None
     assert arguments is not None
     seen = dict(told[0][2])
     weight, bias, x = (seen[f"primals_{number}"] for number in (1, 2, 3))
-    made = told[1][2].keys() - told[0][2].keys() or {"buf0"}
-    (name,) = made
+    (name,) = seen.keys() - {"primals_1", "primals_2", "primals_3"}
     assert torch.allclose(told[1][2][name], torch.nn.functional.linear(x, weight, bias))
     # each result of a call that returns several, by the name that the wrapper gives it later
     after_sort = next(t for when, name, t in told if when == "after" and "sort" in name)
@@ -170,7 +169,9 @@ def test_what_is_seen_may_fail_and_the_graph_is_as_it_was(compiled: Compiled) ->
 
 def test_a_kernel_that_fails_leaves_the_readings_before_it(compiled: Compiled) -> None:
     live = compiled.graphs[BACKWARD]
-    first, *_, last = [step for step in live.probe(BACKWARD).steps if step.kind == "kernel"]
+    first, *_, last = [
+        step for step in InductorProbe(BACKWARD, live).steps if step.kind == "kernel"
+    ]
     original = getattr(live.module, last.name)
     clock = HostClock()
 
@@ -181,7 +182,7 @@ def test_a_kernel_that_fails_leaves_the_readings_before_it(compiled: Compiled) -
     try:
         with (
             pytest.raises(ValueError, match="planned"),
-            live.probe(BACKWARD).timing(clock, 100),
+            InductorProbe(BACKWARD, live).timing(clock, 100),
         ):
             compiled.called(BACKWARD)
     finally:
@@ -200,7 +201,7 @@ def test_a_graph_that_cannot_be_taken_apart_is_timed_whole(tmp_path: Any) -> Non
             self.call = lambda arguments: [sum(arguments)]
 
     live = InductorGraph(Module())
-    probe = live.probe("0/0/forward")
+    probe = InductorProbe("0/0/forward", live)
     assert probe.steps == []
     assert probe.unmeasured == "it was timed whole: its wrapper is C++ code"
     clock = HostClock()

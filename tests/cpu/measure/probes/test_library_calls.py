@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from tcw.compiler.measure.compiled.engine_graphs import engine_graphs
+from tcw.compiler.measure.compiled.engine_graphs import AtenGraph, engine_graphs
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
-from tcw.compiler.measure.probes.aten_probe import AtenGraph
+from tcw.compiler.measure.probes.code_probe import CodeProbe
 from tcw.compiler.measure.probes.engine_probe import engine_probe
-from tcw.compiler.measure.probes.graph_probe import GraphProbe
+from tcw.compiler.measure.probes.inductor_probe import InductorProbe
 from tcw.compiler.measure.probes.library_calls import LibraryCall, inside, less_calling, times
 from tcw.compiler.measure.probes.sides import CompiledSide
 
@@ -36,7 +36,9 @@ class Compiled:
             of_inductor = stack.enter_context(inductor_graphs(keep_arguments=False))
             of_engine = stack.enter_context(engine_graphs(False, left))
             compiled(x, weight)
-        self.probes: list[GraphProbe] = [graph.probe("0/0/inference") for graph in of_inductor]
+        self.probes: list[CodeProbe] = [
+            InductorProbe("0/0/inference", graph) for graph in of_inductor
+        ]
         self.probes += map(engine_probe, of_engine)
         self.side = CompiledSide(self.probes, False, of_engine)
         self.calls: list[list[LibraryCall]] = []

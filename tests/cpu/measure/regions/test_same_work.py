@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import pytest
 
 from tcw.compiler.measure.regions.origins import Computes, Origins
 from tcw.compiler.measure.regions.regions import Grouped, PlacedStep
-from tcw.compiler.measure.regions.same_work import least_noise, sameness
+from tcw.compiler.measure.regions.same_work import sameness
 from tcw.compiler.trace.records import Graph, Node, TensorMeta
 from tcw.compiler.trace.records.profile import CompiledStep, EagerOperation
 
@@ -72,44 +70,3 @@ def test_a_call_whose_node_is_not_known_is_not_the_same() -> None:
     origins, group = region()
     alone = Grouped([PlacedStep(group.steps[0].step, Computes())], group.operations)
     assert sameness(origins, alone) == ""
-
-
-def one_for_one(
-    read: int | None, kind: Literal["kernel", "aten"] = "kernel", count: int = 1
-) -> Grouped:
-    """GELU, and a kernel in its place that reads this many bytes."""
-    made = CompiledStep(
-        id="s0", call=1, kind=kind, name="aten.gelu.default", read_bytes=read, write_bytes=4096
-    )
-    gelu = EagerOperation(
-        id="e0", call=1, operation="aten.gelu.default", launches=1, read_bytes=4096,
-        write_bytes=4096,
-    )  # fmt: skip
-    return Grouped([PlacedStep(made, Computes())] * count, [gelu])
-
-
-def how(group: Grouped) -> str:
-    return sameness(region()[0], group)
-
-
-def test_a_kernel_for_an_operation_that_moves_what_it_moves_is_the_same_work() -> None:
-    assert sameness(*region()) == "calls"
-    assert how(one_for_one(4096)) == "kernels"
-    assert how(one_for_one(4096, kind="aten")) == "library"
-
-
-def test_other_bytes_or_another_number_of_kernels_is_other_work() -> None:
-    assert how(one_for_one(8192)) == ""
-    assert how(one_for_one(None)) == ""
-    assert how(one_for_one(4096, count=2)) == ""
-    assert how(Grouped([], one_for_one(4096).operations)) == ""
-    assert how(Grouped(one_for_one(4096).steps, [])) == ""
-
-
-def test_a_contended_machine_leaves_more_in_the_noise() -> None:
-    """What differs by a third is one thing on a quiet machine and another on a contended one."""
-    quiet, busy = (least_noise(1.1e-3, "calls", contended=busy) for busy in (False, True))
-    assert quiet < 385e-6 < busy
-    assert least_noise(1.1e-3, "kernels", contended=False) == 0
-    assert least_noise(1.1e-3, "kernels", contended=True) == busy == 1.1e-3
-    assert least_noise(1.1e-3, "", contended=True) == 0

@@ -114,13 +114,13 @@ def test_chance_is_within_the_noise_of_a_remainder_and_a_twentieth_is_not(seed: 
     plain, probed, slower = (
         [median_ * chance.gauss(1.0, 0.02) for _ in range(60)] for median_ in (1.0, 1.0, 1.05)
     )
-    noise = noise_of_medians(plain, probed, 60, independent=True)
+    noise = noise_of_medians(plain, probed, 60)
     assert abs(median(plain) - median(probed)) <= 1.5 * noise
     assert median(slower) - median(plain) > noise
 
 
 def test_values_of_one_round_count_as_one() -> None:
     values = [1.0, 1.1, 0.9, 1.05, 1.0, 0.95, 1.0, 1.02]
-    noises = [noise_of_medians(values, values, n, independent=True) for n in (2, 8)]
+    noises = [noise_of_medians(values, values, n) for n in (2, 8)]
     assert noises[0] == pytest.approx(2 * noises[1])
     assert noises[1] == pytest.approx((2 * 81 / 8) ** 0.5 * spread(values))

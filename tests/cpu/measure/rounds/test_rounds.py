@@ -8,7 +8,6 @@ from collections import Counter
 import pytest
 
 from tcw.compiler.measure.rounds.rounds import FEWEST, RoundsPlan, in_rounds, turned, warm_up
-from tcw.compiler.measure.rounds.team import Team
 
 
 def made(plan: RoundsPlan, runs: str = "ab", **options: object) -> list[str]:
@@ -49,14 +48,6 @@ def test_the_budget_ends_the_rounds_after_the_least_number() -> None:
     assert len(made(RoundsPlan(rounds=50, seconds=0.0, least=10, patience=0.0))) == FEWEST
 
 
-def test_a_busy_machine_has_a_budget_of_its_own() -> None:
-    plan = RoundsPlan(rounds=20, seconds=0.0, busy_seconds=1000.0, least=4)
-    with Team(1) as team:
-        assert len(made(plan, team=team)) == 4
-        team.contended = True
-        assert len(made(plan, team=team)) == 20
-
-
 def test_disturbed_rounds_are_made_up_for_within_limits() -> None:
     plan = RoundsPlan(rounds=10, extension=4)
     assert len(made(plan)) == 10
@@ -65,7 +56,7 @@ def test_disturbed_rounds_are_made_up_for_within_limits() -> None:
 
 def test_several_rounds_are_made_in_one_turn_and_told() -> None:
     told: list[int] = []
-    turns = made(RoundsPlan(rounds=8), in_a_row=lambda: 3, told=told.append)
+    turns = made(RoundsPlan(rounds=8), in_a_row=lambda: 3, progress=told.append)
     assert turns == ["aaabbb", "bbbaaa", "bbaa"]
     assert told == [0, 3, 6]
 

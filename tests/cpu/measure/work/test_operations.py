@@ -14,8 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from tcw.compiler.autograd import HOOKS as AUTOGRAD
 from tcw.compiler.capture import HOOKS
 from tcw.compiler.graphs.tensors import tensor_meta
-from tcw.compiler.measure.probes.described import Described
-from tcw.compiler.measure.probes.eager_probe import EagerProbe
+from tcw.compiler.measure.probes.eager_probe import Described, EagerProbe
 from tcw.compiler.measure.work.operations import (
     NOTHING,
     Work,

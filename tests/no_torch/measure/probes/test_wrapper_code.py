@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import traceback
 from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tcw.compiler.measure.probes.wrapper_code import (
     BEFORE,
     MARK,
     NOW,
     SEEN,
+    CalledStep,
     NoSteps,
     ResultName,
+    Rules,
     WrapperCode,
+    dotted,
     instrumented,
 )
 
@@ -120,8 +126,18 @@ class World:
         return made[name](*arguments)
 
 
+def steps_of(call: ast.Call, called: str) -> list[CalledStep]:
+    """As in Inductor's wrapper: `measure.probes.inductor_probe`."""
+    if (name := called.partition(".")[0]) in KERNELS:
+        return [CalledStep("kernel", name)]
+    if called.startswith(("extern_kernels.", "torch.ops.")):
+        return [CalledStep("aten", called)]
+    return [CalledStep("aten", "aten.item")] if dotted(call.func).endswith(".item") else []
+
+
 def of(text: str, replaced: Collection[int] = ()) -> WrapperCode:
-    return instrumented(text, "generated.py", KERNELS, replaced)
+    rules = Rules(steps_of, replaced=replaced, named_later=True, all_variables=True)
+    return instrumented(text, "generated.py", rules)
 
 
 def test_steps_are_in_the_order_of_the_code_with_those_of_subgraphs_where_they_are_called() -> None:
@@ -163,7 +179,7 @@ def test_what_a_step_reads_and_writes_is_seen_before_and_after_it() -> None:
     world.run(of(FUNCTION).observed, "_observed_call", ["x"])
     told = [one for one in world.said if one[0] in ("before", "after")]
     assert told[:2] == [
-        ("before", 0, ["arg0_1", "args", "buf0"]),
+        ("before", 0, ["arg0_1", "buf0"]),
         ("after", 0, ["arg0_1", "args", "buf0"]),
     ]
     # one statement, two steps: what it assigns is there after it
@@ -226,3 +242,111 @@ def test_an_error_is_on_the_line_of_the_generated_module(form: str) -> None:
 def test_a_wrapper_in_cpp_has_no_steps() -> None:
     with pytest.raises(NoSteps, match=r"C\+\+"):
         of("call = _wrap_func(module.inductor_entry_cpp)\n")
+
+
+OWN = """def call(args):
+    a, b = args
+    args.clear()
+    mm = aten_mm(a, view(b, (2, 2), (1, 2), 0))  # aten.mm.default
+    if mm != (2, 1):
+        mm = laid_out(mm, (2, 2), (2, 1))
+    c, _ = aten_split([a, view(mm, 1)], size=view(b, 3))
+    del _
+    c = laid_out(c, (2,), (1,))
+    segment_0(mm, c)
+    d = aten_max(c)[0]
+    aten_print('x')
+    del a, b
+    return [view(mm, 4), d]
+"""
+CALLED = ("aten_mm", "aten_split", "aten_max", "aten_print")
+
+
+def own_code(known: Collection[str] = CALLED, finishing: Collection[str] = ("laid_out",)) -> Any:
+    """Of our engine's wrapper."""
+
+    def steps_of(_: ast.Call, called: str) -> list[CalledStep]:
+        if called == "segment_0":
+            return [CalledStep("kernel", name, measured=False) for name in ("nest_a", "nest_b")]
+        return [CalledStep("aten", called)] if called in known else []
+
+    return instrumented(OWN, "own.py", Rules(steps_of, finishing=finishing))
+
+
+def run(code: Any = None) -> tuple[list[str], Any]:
+    """The calls of the wrapper, in order, and its result."""
+    calls: list[str] = []
+
+    def known(name: str) -> Any:
+        def function(*arguments: Any, **keywords: Any) -> Any:
+            calls.append(f"{name}{arguments}{sorted(keywords.items())}")
+            return (name, "rest") if name in ("aten_split", "aten_max") else name
+
+        return function
+
+    names: dict[str, Any] = {
+        name: known(name) for name in (*CALLED, "view", "laid_out", "segment_0")
+    }
+    names[MARK] = lambda mark: calls.append(f"{'>' if mark[0] > 0 else '<'} {abs(mark[0]) - 1}")
+    names[BEFORE] = lambda index, values: calls.append(f"> {index} {sorted(values)}")
+    names[SEEN] = lambda index, values: calls.append(f"< {index} {sorted(values)}")
+    names[NOW] = int
+    exec(OWN if code is None else code, names)
+    call = next(names[name] for name in ("_timed_call", "_observed_call", "call") if name in names)
+    return calls, call(["a", "b"])
+
+
+def test_the_clock_runs_around_a_call_and_what_lays_it_out_but_not_its_arguments() -> None:
+    calls, _ = run(own_code().timed)
+    assert [one.partition("(")[0] for one in calls] == [
+        *("view", "> 0", "aten_mm", "laid_out", "< 0"),
+        *("view", "view", "> 1", "aten_split", "laid_out", "< 1"),
+        "segment_0",
+        *("> 4", "aten_max", "< 4"),
+        *("> 5", "aten_print", "< 5"),
+        "view",
+    ]
+
+
+def test_what_a_call_reads_and_makes_is_seen_around_it() -> None:
+    calls, _ = run(own_code().observed)
+    assert [one for one in calls if one[0] in "<>"] == [
+        *("> 0 ['a', 'b']", "< 0 ['a', 'b', 'mm']"),
+        *("> 1 ['a', 'b', 'mm']", "< 1 ['a', 'b', 'c', 'mm']"),
+        *("> 4 ['c']", "< 4 ['c', 'd']"),
+        *("> 5 []", "< 5 []"),
+    ]
+
+
+def test_the_kernels_of_a_segment_are_steps_that_it_measures_itself() -> None:
+    steps = [(step.index, step.kind, step.name) for step in own_code().steps]
+    assert steps[1:5] == [
+        (1, "aten", "aten_split"),
+        (2, "kernel", "nest_a"),
+        (3, "kernel", "nest_b"),
+        (4, "aten", "aten_max"),
+    ]
+
+
+@given(st.sets(st.sampled_from(CALLED)), st.booleans(), st.sampled_from(["timed", "observed"]))
+def test_nothing_else_changes(known: set[str], layouts: bool, form: str) -> None:
+    code = own_code(known, ("laid_out",) if layouts else ())
+    calls, answer = run(getattr(code, form))
+    plain, expected = run()
+    assert [one for one in calls if one[0] not in "<>"] == plain
+    assert answer == expected
+
+
+def test_the_code_of_fx_as_well() -> None:
+    text = """
+def forward(self, args_list):
+    x, = args_list
+    args_list.clear()
+    split = torch.ops.aten.split.Tensor(x, 2);  x = None
+    getitem = split[0];  split = None
+    return (getitem,)
+"""
+    code = instrumented(text, "fx.py", Rules(steps_of, named_later=True), "forward")
+    assert [step.name for step in code.steps] == ["torch.ops.aten.split.Tensor"]
+    assert (code.reads[0], code.makes[0]) == (("x",), "split")
+    assert code.results[0] == [ResultName("getitem", "split", (0,))]

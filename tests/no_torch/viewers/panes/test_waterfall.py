@@ -11,6 +11,7 @@ from tcw.viewers.panes import account, profile_source, profiled, region, waterfa
 from tcw.viewers.panes.rows import Rows
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, Call, at
+from tests.no_torch.profiles import on_a_busy_machine
 from tests.no_torch.viewers.panes.profile_views import keys, texts, view_of
 
 
@@ -202,3 +203,11 @@ def test_a_line_of_a_library_has_all_of_its_file_and_lines_where_there_is_room()
     ]
     rows = [row.text for row in waterfall.content(view_of(records), 127).rows]
     assert any("modeling_llama.py:64–66, 370" in row for row in rows)
+
+
+def test_on_a_busy_machine_no_part_of_a_call_is_shown(block: list[AnyRecord]) -> None:
+    view = view_of(on_a_busy_machine(block))
+    for pane in (waterfall, why):
+        lines = texts(pane.content(view, 100))
+        assert "Speed not measured: the machine is busy" in " ".join(lines)
+        assert not any("host and rest" in line for line in lines)

@@ -22,10 +22,12 @@ from tcw.viewers.tables.region_lines import HEADS, LINE, RegionColumn, RegionLin
 from tcw.viewers.text.lines import to_text, write
 from tcw.viewers.text.profile import profile
 from tcw.viewers.text.profile.causes import causes_lines
+from tcw.viewers.words import seconds_text
 from tests.conftest import Golden
 from tests.no_torch import profiles, traces
 from tests.no_torch.hostile import How, hostile
 from tests.no_torch.profile_building import Call
+from tests.no_torch.profiles import on_a_busy_machine
 
 WIDTHS = {"masked_attention": (80, 120), "training": (100,), "trials": (100,), "modes": (120,)}
 
@@ -60,9 +62,18 @@ def test_it_says_which_differences_are_between_the_same_calls() -> None:
     assert "6 in noise, 6 the same calls" in to_text(profile(Recording(records), 120), 120)
 
 
-def test_it_says_where_others_used_the_machine() -> None:
-    records = with_call(profiles.masked_attention(), contended=True)
-    assert "30 rounds, busy machine" in to_text(profile(Recording(records), 120), 120)
+@pytest.mark.parametrize("name", ["masked_attention", "graph_break"])
+def test_on_a_busy_machine_there_are_the_times_of_whole_calls(name: str) -> None:
+    records = on_a_busy_machine(profiles.EVERY[name]())
+    text = to_text(profile(Recording(records), 120), 120)
+    head = next(one for one in records if isinstance(one, CallProfile))
+    assert text.startswith("Speed not measured: the machine is busy")
+    assert f"eager {seconds_text(head.eager.median)}" in text
+    assert "whole calls were timed, and no part of them" in text
+    assert "host and rest" not in text
+    assert "no cause was found" not in text
+    assert "account" not in text
+    assert ("graph break" in text) is (name == "graph_break")
 
 
 def test_the_first_line_names_the_cause_and_the_line() -> None:

@@ -9,7 +9,7 @@ from tcw.viewers.summary.profile.causes.same import other_layout, runs_the_same,
 from tcw.viewers.summary.profile.causes.suggestions import kept_apart, other_engine
 from tcw.viewers.summary.profile.causes.words import bare, is_product, named, operations_text
 from tcw.viewers.summary.profile.index import Index
-from tcw.viewers.summary.profile.rows import RegionRow, same_calls_least
+from tcw.viewers.summary.profile.rows import SAME_CALLS_LEAST, RegionRow
 from tcw.viewers.words import bytes_text, percent, plural
 
 
@@ -97,6 +97,6 @@ def _notes(index: Index, row: RegionRow) -> tuple[str, ...]:
     if layout := other_layout(index, row):
         found.append(layout)
     if row.same_calls:
-        least = same_calls_least(index.head)
-        found.append(f"the same calls on both sides: less than {least} counts as noise")
+        least = f"less than {SAME_CALLS_LEAST} counts as noise"
+        found.append(f"the same calls on both sides: {least}")
     return tuple(found)

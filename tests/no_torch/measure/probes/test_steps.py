@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from tcw.compiler.measure.probes.graph_probe import GraphStep
-from tcw.compiler.measure.probes.naming import kernel_of_steps, root_graph
+from tcw.compiler.measure.probes.steps import GraphStep, kernel_of_steps
+from tcw.compiler.trace.matching import root_graph
 from tcw.compiler.trace.records import Kernel
 
 

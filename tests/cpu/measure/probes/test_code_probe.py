@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.compiler.measure.probes import stamps
-from tcw.compiler.measure.probes.clock import HostClock, Reading, Told
-from tcw.compiler.measure.probes.stamps import stamped, told
+from tcw.compiler.measure.probes import code_probe
+from tcw.compiler.measure.probes.clock import HostClock, LateReadings, Reading
+from tcw.compiler.measure.probes.code_probe import graph_readings, marked
 
 
 @pytest.fixture
 def costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The excess in a step's reading, and the cost of a pair of stamps."""
-    monkeypatch.setattr(stamps, "cost_of_stamps", lambda: (10, 25))
+    """The excess in a step's reading, and the cost of a pair of marks."""
+    monkeypatch.setattr(code_probe, "cost_of_marks", lambda: (10, 25))
 
 
 @pytest.mark.usefixtures("costs")
-def test_steps_graph_and_stamps_sum_up_to_what_passed() -> None:
-    """A graph from 0 to 1000: its wrapper takes 200, its steps 300 and 450, two pairs 50."""
-    steps, cost = stamped((7, 8), (100, 410, 500, 960))
-    readings, took = told(6, 0, 1000, steps, cost)
+def test_steps_graph_and_marks_sum_up_to_what_passed() -> None:
+    """A graph from 0 to 1000: its wrapper takes 200, its steps 300 and 450, their marks 50."""
+    steps, cost = marked(6, [(1, 100), (-1, 410), (2, 500), (-2, 960)])
+    readings, took = graph_readings(6, 0, 1000, steps, cost)
     assert [(one.key, one.start, one.ns) for one in readings] == [
         (6, 0, 950),
         (7, 100, 300),
@@ -31,13 +31,13 @@ def test_steps_graph_and_stamps_sum_up_to_what_passed() -> None:
 
 @pytest.mark.usefixtures("costs")
 def test_a_step_that_was_not_stopped_is_none() -> None:
-    assert stamped((7, 8), (100, 210, 300)) == ([(7, 100, 100)], 25)
+    assert marked(6, [(1, 100), (-1, 210), (2, 300)]) == ([(7, 100, 100)], 25)
 
 
 def test_a_clock_reads_each_call_by_itself_and_late() -> None:
     asked: list[str] = []
 
-    def noted(name: str, start: int) -> Told:
+    def noted(name: str, start: int) -> LateReadings:
         asked.append(name)
         return [Reading(1, start, 5)], 3
 
@@ -65,8 +65,3 @@ def test_what_a_call_left_open_is_none_of_the_next() -> None:
     clock.begin()
     clock.stop(1)
     assert clock.readings() == []
-
-
-def test_stamps_cost_something() -> None:
-    own, pair = stamps.cost_of_stamps()
-    assert 0 < own <= pair

@@ -6,8 +6,8 @@ import torch
 
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.runs import PreparedRun, prepare
+from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide, plan_of
 from tcw.compiler.measure.probes.sides import EagerSide
-from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
 from tcw.compiler.measure.rounds.team import Team
 
 

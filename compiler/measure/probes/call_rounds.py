@@ -12,8 +12,8 @@ from tcw.compiler.measure.calls.runs import RandomState, RunPiece, grad_mode
 from tcw.compiler.measure.probes.between import outside
 from tcw.compiler.measure.probes.clock import Clock, HostClock
 from tcw.compiler.measure.probes.device_clock import DeviceClock
+from tcw.compiler.measure.probes.laps import During, Lap, LapKind, Laps, Side, timed
 from tcw.compiler.measure.probes.library_calls import inside
-from tcw.compiler.measure.rounds.laps import During, Lap, LapKind, Laps, Side, timed
 from tcw.compiler.measure.rounds.rounds import RoundsPlan, in_rounds, warm_up
 from tcw.compiler.measure.rounds.team import Team
 from tcw.compiler.trace.records.session import GradMode
@@ -29,7 +29,7 @@ _WAYS: tuple[LapKind, ...] = ("plain", "probed", "between")
 
 def plan_of(rounds: int) -> RoundsPlan:
     """A plan for this many undisturbed rounds of a call."""
-    return RoundsPlan(rounds, seconds=10.0, busy_seconds=25.0, least=7, patience=60.0, extension=4)
+    return RoundsPlan(rounds, seconds=10.0, least=7, patience=60.0, extension=4)
 
 
 @dataclass
@@ -107,21 +107,23 @@ class CallRounds:
         """Make no more runs that read what runs between the graphs."""
         self.laps["compiled"].pop("between", None)
 
-    def plain_first(self, plan: RoundsPlan, told: Callable[[int], None] = lambda _: None) -> None:
+    def plain_first(
+        self, plan: RoundsPlan, progress: Callable[[int], None] = lambda _: None
+    ) -> None:
         """Make the plain rounds now, before torch's profiler is started for the first time: what it
         installs stays, and makes every later launch of a kernel slower."""
         plain: list[tuple[Side, LapKind]] = [(side, "plain") for side in self.laps]
         warm_up(plain, self._run)
-        self._repeat(plain, plan, told)
+        self._repeat(plain, plan, progress)
 
-    def run(self, plan: RoundsPlan, told: Callable[[int], None] = lambda _: None) -> None:
+    def run(self, plan: RoundsPlan, progress: Callable[[int], None] = lambda _: None) -> None:
         """Make the planned rounds; if the plain rounds have been made already, as many as those."""
         apart = any(laps["plain"] for laps in self.laps.values())
         ways = [way for way in _WAYS if not (apart and way == "plain")]
         self._repeat(
             [(side, way) for way in ways for side in self.laps if way in self.laps[side]],
             plan,
-            told,
+            progress,
         )
         counts = [len(laps) for of_side in self.laps.values() for laps in of_side.values()]
         for of_side in self.laps.values():
@@ -129,7 +131,10 @@ class CallRounds:
                 del laps[min(counts) :]
 
     def _repeat(
-        self, runs: Sequence[tuple[Side, LapKind]], plan: RoundsPlan, told: Callable[[int], None]
+        self,
+        runs: Sequence[tuple[Side, LapKind]],
+        plan: RoundsPlan,
+        progress: Callable[[int], None],
     ) -> None:
         def make(run: tuple[Side, LapKind], turn: int, count: int) -> None:
             side, way = run
@@ -139,10 +144,9 @@ class CallRounds:
             [runs],
             make,
             plan,
-            self.team,
             in_a_row=self._in_a_row,
             undisturbed=lambda: self._undisturbed(runs),
-            told=told,
+            progress=progress,
         )
 
     def _in_a_row(self) -> int:
@@ -181,7 +185,7 @@ class CallRounds:
         self._read(found, probing)
         if not self.on_device:
             waited = sum(lap.kept_waiting for lap in found)
-            self.team.tell(sum(lap.seconds for lap in found), waited)
+            self.team.note(sum(lap.seconds for lap in found), waited)
         return found
 
     def _short(self, side: Side) -> bool:

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tcw.compiler.control.hooks import resolve
-from tcw.compiler.measure.probes import guard_cost
-from tcw.compiler.measure.probes.guard_cost import HOOK, guard_costs
+from tcw.compiler.measure.compiled import guard_cost
+from tcw.compiler.measure.compiled.guard_cost import HOOK, guard_costs
 
 pytestmark = pytest.mark.usefixtures("torchs_profile_of_guards")
 

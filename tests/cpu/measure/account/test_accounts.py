@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcw.compiler.measure.account.lines import account, less, line, summed
+from tcw.compiler.measure.account.accounts import account, less, line, summed
 
 SECONDS = st.floats(min_value=1e-7, max_value=1.0)
 

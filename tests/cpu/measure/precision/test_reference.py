@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tcw.compiler.measure.calls.leaves import leaves
-from tcw.compiler.measure.precision.numerics import OutputComparison, tensor_error
+from tcw.compiler.measure.precision.judge import tensor_error
+from tcw.compiler.measure.precision.reference import OutputComparison
 from tcw.compiler.trace.records import Numerics
 
 INF, NAN = float("inf"), float("nan")

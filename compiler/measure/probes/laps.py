@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from operator import attrgetter
 from resource import RUSAGE_SELF, getrusage
+from statistics import median
 from typing import Any, Literal
 
 import torch
@@ -84,6 +85,64 @@ class Lap:
 
 Laps = dict[LapKind, list[Lap]]
 """One lap per round."""
+_SELECTED: tuple[tuple[LapKind, ...], ...] = (("plain",), ("probed", "between"))
+"""Kinds of runs whose rounds are selected together."""
+_LEAST, _ENOUGH = 7, 12
+"""Rounds that are kept at least; undisturbed rounds from which on only these are kept."""
+
+
+def quiet_rounds(sides: dict[Side, Laps]) -> dict[Side, Laps]:
+    """The least disturbed rounds: the undisturbed ones if there are enough, else the less disturbed
+    half. Nothing is selected by its time."""
+    found: dict[Side, Laps] = {side: {} for side in sides}
+    for kinds in _SELECTED:
+        chosen = [(side, kind) for side, laps in sides.items() for kind in laps if kind in kinds]
+        rounds = list(zip(*(sides[side][kind] for side, kind in chosen), strict=True))
+        disturbed = [sum(lap.disturbed for lap in laps) for laps in rounds]
+        if not disturbed:
+            continue
+        least = 1 if disturbed.count(0) >= _ENOUGH else max(_LEAST, len(disturbed) // 2)
+        limit = sorted(disturbed)[min(least, len(disturbed)) - 1]
+        for side, kind in chosen:
+            pairs = zip(sides[side][kind], disturbed, strict=True)
+            found[side][kind] = [lap for lap, count in pairs if count <= limit]
+    return found
+
+
+def subtract_profiler(sides: dict[Side, Laps]) -> None:
+    """Subtract the cost of torch's profiler from the times of operations, and count the rest of it
+    as the probe's own.
+
+    An event costs four times as much in a model as in a loop over one operation, because each
+    operation evicts from the nearest caches what the profiler needs next. So the cost is the extra
+    time of the profiled call over the plain one, per event: calls of even turns use the cost from
+    odd ones, and vice versa. The eager side determines it for both sides: it has the most events,
+    and the sides' common operations are to be compared.
+    """
+    eager = [lap for lap in sides["eager"].get("probed", ()) if lap.events]
+    for laps in sides.values():
+        profiled = [lap for kind in _SELECTED[1] for lap in laps.get(kind, ()) if lap.events]
+        if not profiled:
+            continue
+        known = (sides["eager"]["plain"], eager) if eager else (laps["plain"], profiled)
+        costs = [event_cost(*known, other) for other in (1, 0)]
+        for lap in profiled:
+            seconds = costs[lap.turn % 2]
+            lap.eager = [run.without(seconds * 1e9) for run in lap.eager]
+            lap.inside = [call.without(seconds * 1e9) for call in lap.inside]
+            lap.took += seconds * lap.events  # in operations, and around them
+
+
+def event_cost(plain: Sequence[Lap], profiled: Sequence[Lap], parity: int) -> float:
+    """Seconds per event, from the least disturbed calls of the odd or the even turns; of all if
+    there are only odd or only even ones. Never negative."""
+    apart = [[lap for lap in laps if lap.turn % 2 == parity] for laps in (plain, profiled)]
+    before, after = (
+        [lap for lap in laps if lap.disturbed == min(one.disturbed for one in laps)]
+        for laps in (apart if all(apart) else (plain, profiled))
+    )
+    added = median(lap.running() for lap in after) - median(lap.running() for lap in before)
+    return max(0.0, added / median(lap.events for lap in after))
 
 
 def timed(

@@ -13,9 +13,12 @@ import torch
 
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.runs import prepare
-from tcw.compiler.measure.rounds.call_rounds import CallRounds, CallSide, plan_of
-from tcw.compiler.measure.rounds.laps import Lap
+from tcw.compiler.measure.probes.call_rounds import CallRounds, CallSide, plan_of
+from tcw.compiler.measure.probes.laps import Lap
 from tcw.compiler.measure.rounds.team import Team
+
+CONTENDED = Team.contended
+"""What `tests/cpu/conftest.py` replaces."""
 
 
 def rounds_of(seconds: float) -> CallRounds:
@@ -33,7 +36,10 @@ def rounds_of(seconds: float) -> CallRounds:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/schedstat"), reason="the system does not tell")
-def test_a_busy_processor_is_told_and_what_is_waited_is_taken_off() -> None:
+def test_a_busy_processor_is_told_and_what_is_waited_is_taken_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Team, "contended", CONTENDED)
     allowed = os.sched_getaffinity(0)
     one = min(allowed)
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as other:

@@ -1,28 +1,37 @@
-"""Which recorded kernel a step of a compiled graph runs."""
+"""The steps of a compiled graph, and which recorded kernel each of them runs."""
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
-from tcw.compiler.measure.probes.graph_probe import GraphStep
-from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.matching import root_graph
 from tcw.compiler.trace.records import Kernel
 
-BACKWARD = "/backward"
-"""In the id of a backward graph."""
-_SUBGRAPH = re.compile(r"(.+?/(?:forward|backward|inference)(?:@\w+)?)/(?!lowered)(.+)")
 _UNKNOWN = 1 << 60
 """The place of a kernel whose place in the code was not recorded: after all others, in order."""
 
 
-def root_graph(graph: str) -> tuple[str, str]:
-    """The graph that a subgraph is part of, and the subgraph's name, or "" for a graph that is not
-    a subgraph: `0/0/forward/true_graph_0` -> (`0/0/forward`, `true_graph_0`)."""
-    base = base_graph(graph)
-    found = _SUBGRAPH.match(base)
-    return (found[1], found[2]) if found else (base, "")
+@dataclass(frozen=True, slots=True)
+class GraphStep:
+    """One call that a graph's code makes, known before it runs."""
+
+    index: int
+    """From 0, in the order of the code; a step that the code repeats is one step."""
+    kind: Literal["kernel", "aten"]
+    name: str
+    """The generated function, or the call as its `Kernel` record names it."""
+    text: str = ""
+    """The line of the wrapper that makes the call."""
+    within: str = ""
+    """The subgraph's function that makes the call (`true_graph_0`); "" for the graph's own code."""
+
+
+See = Callable[[GraphStep, Mapping[str, Any]], None]
+"""Called after a step with the current tensors of the graph's code by name (`buf3`, `primals_1`).
+It must not keep them without copying."""
 
 
 def kernel_of_steps(steps: Sequence[GraphStep], kernels: Iterable[Kernel]) -> dict[int, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,7 @@ import torch
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.measure.compiled.engine_graphs import engine_graphs
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
-from tcw.compiler.measure.probes.nest_clocks import NestClocks, clocked
-from tcw.compiler.measure.probes.part_clocks import PartClocks, several_parts
+from tcw.compiler.measure.probes.kernel_nests import NestClocks, PartClocks, clocked
 from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
 from tcw.compiler.trace.loop_nests import outermost_loops
 
@@ -46,15 +44,16 @@ def test_of_inductor() -> None:
     (graph,) = graphs
     (name,) = graph.kernels
     clocks = NestClocks(graph.module, graph.source, name)
-    assert len(clocks.nests) > 1
+    nests = clocks.loops[name]
+    assert len(nests) > 1
     lines = graph.text(name).splitlines()
-    assert all("for(int64_t x0=" in lines[nest.line - 1] for nest in clocks.nests)
+    assert all("for(int64_t x0=" in lines[nest - 1] for nest in nests)
     before = getattr(graph.module, name)
     for _ in range(2):
-        with clocks.timing() as read:
+        with clocks.timing():
             got = compiled(*INPUTS)
-            seconds = read()
-        assert len(seconds) == len(clocks.nests)
+            seconds = clocks.read(name)
+        assert len(seconds) == len(nests)
         assert all(one > 0 for one in seconds)
         for one, other in zip(got, plain, strict=True):
             assert torch.equal(one, other)
@@ -81,15 +80,13 @@ def test_of_our_engine() -> None:
         plain = compiled(INPUTS[0])
     (graph,) = graphs
     clocks = PartClocks(graph)
-    (name,) = several_parts(clocks)
-    loops = clocks.loops(name)
+    ((name, loops),) = clocks.loops.items()
     lines = graph.text(name).splitlines()
     assert len(loops) == 2
     assert all(lines[line - 1].strip().startswith("for (long") for line in loops)
-    with ExitStack() as stack:
-        read = stack.enter_context(clocks.timing())
+    with clocks.timing():
         got = compiled(INPUTS[0])
-        seconds = read(name)
+        seconds = clocks.read(name)
     assert len(seconds) == len(loops)
     assert all(one > 0 for one in seconds)
     for one, other in zip(got, plain, strict=True):
@@ -106,8 +103,8 @@ def test_a_part_without_a_loop_is_named_by_its_head() -> None:
         torch.compile(columns, backend=backend)(torch.randn(3, 5))  # one vector: no loop over it
     (graph,) = graphs
     clocks = PartClocks(graph)
-    (name,) = several_parts(clocks)
+    ((name, loops),) = clocks.loops.items()
     lines = graph.text(name).splitlines()
-    loop, head = (lines[line - 1].strip() for line in clocks.loops(name))
+    loop, head = (lines[line - 1].strip() for line in loops)
     assert loop.startswith("for (long")
     assert head.startswith(f"static void {name}_1(")

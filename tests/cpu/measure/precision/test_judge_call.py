@@ -8,7 +8,8 @@ import torch
 
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.leaves import leaves
-from tcw.compiler.measure.precision.by_float64 import Distance, distance, in_float64
+from tcw.compiler.measure.precision.judge import Verdict, judge_call
+from tcw.compiler.measure.precision.reference import in_float64
 from tcw.compiler.trace.records import Numerics
 from tcw.viewers.summary.numerics import numerics_words
 from tests.cpu.worker.recorded import recorded
@@ -19,8 +20,8 @@ UNIT = torch.finfo(torch.bfloat16).eps
 
 def judged(
     compiled: torch.Tensor, eager: torch.Tensor, exact: torch.Tensor = EXACT
-) -> Distance | None:
-    return distance([(list(leaves(compiled)), list(leaves(eager)))], dict(leaves(exact)))
+) -> Verdict | None:
+    return judge_call([(list(leaves(compiled)), list(leaves(eager)))], dict(leaves(exact)))
 
 
 def test_the_side_that_is_further_from_float64_is_wrong() -> None:
@@ -28,9 +29,9 @@ def test_the_side_that_is_further_from_float64_is_wrong() -> None:
     for compiled, eager, right in ((rounded, off, True), (off, rounded, False)):
         found = judged(compiled, eager)
         assert found is not None
-        assert found.right is right
+        assert found.within is right
         errors = [float((one.double() - EXACT).abs().max()) for one in (compiled, eager)]
-        assert [found.compiled, found.eager] == errors
+        assert [found.off, found.eager_off] == errors
 
 
 def test_one_wrong_element_is_not_averaged_away() -> None:
@@ -39,7 +40,7 @@ def test_one_wrong_element_is_not_averaged_away() -> None:
     compiled[17] += 0.25
     found = judged(compiled, eager)
     assert found is not None
-    assert not found.right
+    assert not found.within
 
 
 def test_what_float64_does_not_decide() -> None:

@@ -28,7 +28,7 @@ HOOK = Hook(
         "torch._dynamo.guards:CheckFunctionManager",
         "torch._guards:CompileContext.current_compile_id",
     ),
-    test="measure/probes/test_guard_cost.py",
+    test="measure/compiled/test_guard_cost.py",
 )
 
 _SECONDS = 0.2

@@ -14,7 +14,7 @@ from tcw.compiler.codegen.launcher.segment import (
     segment_text,
 )
 from tcw.compiler.loops.sizes import symbol
-from tcw.compiler.measure.probes.engine_unit import clocked
+from tcw.compiler.measure.compiled.engine_unit import clocked
 
 SEGMENTS = (
     SegmentFunction(
@@ -61,20 +61,27 @@ def test_sites_are_calls_in_order_whatever_comments_say() -> None:
 
 def test_each_call_stands_between_its_own_readings() -> None:
     lines = [line.strip() for line in clocked(UNIT, SITES).splitlines()]
-    for number, call in enumerate(
-        (
-            "nest_mul(p, s, 0, error);",
-            "nest_add(p, s, workspace, error);",
-            "nest_mul(p, 0, 0, error);",
-        )
+    for number, call, probed in (
+        (0, "nest_mul(p, s, 0, error);", "p, s, 0, sizeof p / sizeof *p, sizeof s / sizeof *s"),
+        (1, "nest_add(p, s, workspace, error);", "p, s, workspace, "),
+        (2, "nest_mul(p, 0, 0, error);", "p, 0, 0, sizeof p / sizeof *p, 0"),
     ):
-        place = lines.index(f"probe_starts({number}, p, n);")
+        place = lines.index(f"probe_starts({number}, probe, n);")
+        assert lines[place - 1].startswith(f"const ProbeCall probe = {{0, {probed}")
         assert lines[place : place + 3] == [
-            f"probe_starts({number}, p, n);",
+            f"probe_starts({number}, probe, n);",
             call,
-            f"probe_ends({number}, p, n);",
+            f"probe_ends({number}, probe, n);",
         ]
     assert "ProbeReading probe_readings[3];" in lines
+    assert "probe_again" not in "".join(lines)
+
+
+def test_a_unit_that_repeats_calls_knows_its_kernels() -> None:
+    text = clocked(UNIT, SITES, device=1, repeats=True)
+    for name, count in (("nest_mul", 2), ("nest_add", 1)):
+        assert text.count(f"ProbeCall probe = {{(ProbeKernel*){name}, p, ") == count
+    assert "stream = launcher->stream(1);" in text[text.index("int probe_again") :]
 
 
 def test_a_unit_keeps_all_its_own_text() -> None:

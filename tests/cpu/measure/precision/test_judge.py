@@ -9,12 +9,12 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tcw.compiler.measure.precision.compare import judge
 from tcw.compiler.measure.precision.evaluate import Evaluator
-from tcw.compiler.measure.precision.verify import values_of
+from tcw.compiler.measure.precision.judge import Verdict, judge
+from tcw.compiler.measure.precision.verify import compared_values
 
 
-def judged(function: Any, inputs: list[Any], ours: Any) -> list[tuple[bool | None, Any]]:
+def judged(function: Any, inputs: list[Any], ours: Any) -> list[Verdict]:
     """Compare results `ours` with the nodes of a function, on these inputs."""
     module: fx.GraphModule = make_fx(function, tracing_mode="fake")(*inputs)
     evaluator = Evaluator(module)
@@ -23,17 +23,14 @@ def judged(function: Any, inputs: list[Any], ours: Any) -> list[tuple[bool | Non
     (output,) = (node for node in module.graph.nodes if node.op == "output")
     targets = list(output.args[0]) if isinstance(output.args[0], tuple) else [output.args[0]]
     order, _ = evaluator.needed(targets, known)
-    values = values_of(evaluator, order, known, targets)
     results = list(ours) if isinstance(ours, tuple) else [ours]
-    found = []
-    for node, result in zip(targets, results, strict=True):
-        precision, within, _ = judge(node.name, values.compared(node, result))
-        found.append((within, precision))
-    return found
+    wanted = dict(zip(targets, results, strict=True))
+    values = compared_values(evaluator, order, known, wanted)
+    return [judge(value) for value in values.values()]
 
 
 def verdict(function: Any, inputs: list[Any], ours: Any) -> bool | None:
-    verdicts = [within for within, _ in judged(function, inputs, ours)]
+    verdicts = [one.within for one in judged(function, inputs, ours)]
     return False if False in verdicts else verdicts[0]
 
 
@@ -131,8 +128,8 @@ def test_infinities_and_not_a_number() -> None:
     x = torch.tensor([-1.0, 0.0, 1.0, 4.0]).repeat(16)
     assert verdict(torch.log, [x], torch.log(x)) is True
     (found,) = judged(torch.sqrt, [x.abs()], x.sqrt())
-    assert found[0] is False
-    assert found[1].note == "nan in compiled only"
+    assert found.within is False
+    assert found.note == "nan in compiled only"
     big = torch.full((64,), 60000.0, dtype=torch.float16)
     assert verdict(lambda x: x * 2, [big], big * 2) is True
 
