@@ -13,9 +13,8 @@ from typing import Any
 
 from tcw.compiler.capture import guard_book
 from tcw.compiler.capture.callers import Caller
-from tcw.compiler.capture.guard_tree import parse_global_state
-from tcw.compiler.capture.shape_lines import line_behind
-from tcw.compiler.capture.values import describe_value, type_name
+from tcw.compiler.capture.guard_tree import line_behind, parse_global_state
+from tcw.compiler.capture.value_words import describe_value, type_name
 from tcw.compiler.graphs.current import name_of
 from tcw.compiler.trace.failed_guard import GuardFailure, bare, guard_behind, take_apart
 from tcw.compiler.trace.records import FailedGuard, Guard, Location

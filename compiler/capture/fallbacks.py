@@ -12,7 +12,7 @@ from tcw.compiler.control.hooks import RecordingHook, Uninstall, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.trace.records import Advice, EagerFallback, GraphBreak, Location
-from tcw.compiler.trace.torch_logs.breaks import Message
+from tcw.compiler.trace.torch_logs.logged_breaks import Message
 
 EagerKind = Literal["recompile-limit", "suppressed-error", "backend", "disabled"]
 

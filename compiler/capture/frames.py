@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Any, Literal
 
 from tcw.compiler.capture.callers import Caller, caller_of
-from tcw.compiler.capture.code import function_location, original, resumes_at
+from tcw.compiler.capture.code_objects import function_location, original, resumes_at
 from tcw.compiler.capture.messages import in_short
 from tcw.compiler.control.error_words import first_line
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all

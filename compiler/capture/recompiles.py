@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from tcw.compiler.capture.callers import Caller, caller_of
-from tcw.compiler.capture.code import function_location, resumes_at, source_line
+from tcw.compiler.capture.code_objects import function_location, resumes_at, source_line
 from tcw.compiler.capture.failing_entry import TriedEntry, why_not
 from tcw.compiler.capture.recompile_advice import ARGUMENT, STACK, ChangedValue, advise
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all

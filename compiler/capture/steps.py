@@ -12,9 +12,9 @@ from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tcw.compiler.capture.code import function_location, instruction_location
+from tcw.compiler.capture.code_objects import function_location, instruction_location
 from tcw.compiler.capture.frames import nesting
-from tcw.compiler.capture.variables import fx_node, stack_value
+from tcw.compiler.capture.symbolic_values import fx_node, stack_value
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely

@@ -23,12 +23,12 @@ from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.decision import MOST_BETWEEN
 from tcw.compiler.engine.recording import current as listening
+from tcw.compiler.inductor.forced_fusion import LoopStates, judgement_off
 from tcw.compiler.inductor.fusion_attempts import Attempt, InductorFusion, fusions, running
 from tcw.compiler.inductor.fusion_names import names_between
+from tcw.compiler.inductor.fusion_overrides import Overruling
 from tcw.compiler.inductor.fusion_rules import rule_of
-from tcw.compiler.inductor.lowerings import lowering_of
-from tcw.compiler.inductor.overrule import Overruling
-from tcw.compiler.inductor.overrule_force import LoopStates, judgement_off
+from tcw.compiler.inductor.lowered_graphs import lowering_of
 from tcw.compiler.inductor.scheduler_nodes import group_of
 from tcw.compiler.trace.records import FusionGroups, FusionRound
 

@@ -13,11 +13,11 @@ from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.decision import MOST_BETWEEN, Decision, decision_id
 from tcw.compiler.inductor.fusion_names import pair_names
 from tcw.compiler.inductor.fusion_rules import SILENT, rule_of
-from tcw.compiler.inductor.lowerings import Lowering
+from tcw.compiler.inductor.lowered_graphs import Lowering
 from tcw.compiler.trace.records import FusionPair
 
 if TYPE_CHECKING:
-    from tcw.compiler.inductor.overrule import Overruling
+    from tcw.compiler.inductor.fusion_overrides import Overruling
 
 
 class Attempt:

@@ -19,7 +19,7 @@ from msgspec import structs
 
 from tcw.compiler.control.hooks import Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.inductor.loops import NodeLoops, deeper, loops_of, renamed, unflattened
+from tcw.compiler.inductor.loop_bodies import NodeLoops, deeper, loops_of, renamed, unflattened
 from tcw.compiler.trace.records import LoopLine, NestLoops, Size
 
 

@@ -8,7 +8,7 @@ after the whole graph has run: an operation belongs to its origin node.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -26,9 +26,8 @@ from tcw.compiler.graphs.provenance import (
     replaced_names,
     replaced_node,
 )
-from tcw.compiler.graphs.realised import keep
-from tcw.compiler.inductor.lowerings import Lowering, forget, lowering_of
-from tcw.compiler.inductor.realised import realised_graph
+from tcw.compiler.graphs.realised import RealisedGraph, keep
+from tcw.compiler.inductor.lowered_graphs import Lowering, forget, lowering_of
 from tcw.compiler.trace.records import Location, Lowered, Node
 
 _MAX_NAMES = 8
@@ -229,6 +228,65 @@ def fallback_reason(node: fx.Node, operations: Iterable[Any]) -> str:
     if "ExternKernelOut" in kinds and not (config.max_autotune or config.max_autotune_gemm):
         return "left to the library: templates are tried only with max_autotune"
     return "left to the library"
+
+
+def realised_graph(
+    id: str, graph: Any, results: Mapping[fx.Node, tuple[Any, Sequence[Any]]]
+) -> RealisedGraph:
+    """The buffers that hold the values of a `GraphLowering` after its `run`: of each node whose
+    `TensorBox` holds a buffer directly, not a view of one. `results`: the result of each node's
+    lowering, and the operations realised during it."""
+    found = RealisedGraph(id, graph.module)
+    makers: dict[str, str] = {}
+    for operation in graph.operations:
+        name = operation.get_operation_name()
+        buffers = tuple(output.get_name() for output in operation.get_outputs())
+        found.operations[name] = buffers
+        kinds = _kinds(operation)
+        if "ConcatKernel" in kinds:
+            pieces = tuple(piece.get_name() for piece in operation.inputs)
+            found.pieces.update(dict.fromkeys(buffers, pieces))
+        elif "MultiOutput" in kinds:
+            maker = makers.get(operation.inputs[0].get_name(), name)
+            if maker != name:
+                found.operations[maker] += buffers
+                name = maker
+        makers.update(dict.fromkeys(buffers, name))
+        for target in operation.get_mutation_names():
+            found.memory.update((buffer, target) for buffer in buffers if buffer != target)
+    for node, (result, operations) in results.items():
+        if node.op != "output":
+            place = _written_by(node, _place(result), operations)
+            if place:
+                found.places[node] = place
+    return found
+
+
+def _written_by(node: fx.Node, place: str, operations: Sequence[Any]) -> str:
+    """The buffer that stands for what a node writes in place, including memory that the node's own
+    lowering allocates and then writes, as scatters do. `place` if it writes nothing."""
+    schema = getattr(node.target, "_schema", None)
+    in_place = schema is not None and schema.is_mutable
+    writing = [
+        one
+        for one in operations
+        if (written := one.get_mutation_names()) and (in_place or place in written)
+    ]
+    outputs = writing[-1].get_outputs() if writing else ()
+    if outputs:
+        return str(outputs[0].get_name())
+    return "" if in_place else place
+
+
+def _place(result: Any) -> str:
+    if type(result).__name__ != "TensorBox" or type(result.data).__name__ != "StorageBox":
+        return ""
+    buffer = result.data.data
+    return str(buffer.get_name()) if "Buffer" in _kinds(buffer) else ""
+
+
+def _kinds(ir: Any) -> set[str]:
+    return {base.__name__ for base in type(ir).__mro__}
 
 
 _GRAPH = "torch._inductor.graph:GraphLowering"

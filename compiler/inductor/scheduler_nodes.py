@@ -14,8 +14,8 @@ from tcw.compiler.engine.recording import current as listening
 from tcw.compiler.graphs.labels import copy_label, node_label
 from tcw.compiler.graphs.tensors import size
 from tcw.compiler.inductor.fusion_names import name_nodes
-from tcw.compiler.inductor.loops import nest_of
-from tcw.compiler.inductor.lowerings import Lowering, lowering_of
+from tcw.compiler.inductor.loop_bodies import nest_of
+from tcw.compiler.inductor.lowered_graphs import Lowering, lowering_of
 from tcw.compiler.trace.records import FusionGroup, SchedulerNode, Size
 
 

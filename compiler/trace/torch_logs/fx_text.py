@@ -12,7 +12,7 @@ from tcw.compiler.trace.dtypes import SHORT_NAMES
 from tcw.compiler.trace.records import Location, Node, Size, TensorMeta
 from tcw.compiler.trace.records.base import MOST
 from tcw.compiler.trace.refs import digits
-from tcw.compiler.trace.torch_logs.places import outside_torch
+from tcw.compiler.trace.torch_logs.logged_places import outside_torch
 
 _WIDTHS = {
     **dict.fromkeys(("int8", "uint8", "bool", "float8_e4m3fn", "float8_e5m2"), 1),

@@ -26,10 +26,8 @@ from tcw.compiler.gpu.architectures import Architecture
 from tcw.compiler.gpu.binaries import Binary, record
 from tcw.compiler.gpu.retarget import retarget, tell_of_cpu_calls
 from tcw.compiler.inductor.predicted import predicting
-from tcw.compiler.inductor.shadow.binaries import assemble
-from tcw.compiler.inductor.shadow.device import pretending
-from tcw.compiler.inductor.shadow.guard import NoGuard
-from tcw.compiler.inductor.shadow.triton_sources import kernel_sources
+from tcw.compiler.inductor.shadow.device import NoGuard, pretending
+from tcw.compiler.inductor.shadow.triton_sources import assemble, kernel_sources
 from tcw.compiler.inductor.shadow.undisturbed import undisturbed
 from tcw.compiler.trace.records import Kernel, Progress, Record
 

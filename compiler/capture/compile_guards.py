@@ -16,7 +16,7 @@ from tcw.compiler.capture import guard_book
 from tcw.compiler.capture.callers import Caller, caller_of
 from tcw.compiler.capture.failing_entry import function_modes
 from tcw.compiler.capture.guard_tree import GuardTree, walk_guard_tree
-from tcw.compiler.capture.values import describe_value, type_name
+from tcw.compiler.capture.value_words import describe_value, type_name
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely

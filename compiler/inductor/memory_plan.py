@@ -16,7 +16,7 @@ from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.inductor.generation import Generation, opened
-from tcw.compiler.inductor.lowerings import lowering_of
+from tcw.compiler.inductor.lowered_graphs import lowering_of
 from tcw.compiler.trace.records import Buffer, MemoryPlan
 
 _CALLS = ("ExternKernelOutLine", "ExternKernelAllocLine", "ExternKernelMultiOutLine")

@@ -19,7 +19,7 @@ from torch import fx
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.stages import reached
-from tcw.compiler.inductor.overrule_caches import caches_off
+from tcw.compiler.inductor.caches_off import caches_off
 
 
 def install(recorder: Recorder) -> Uninstall:
