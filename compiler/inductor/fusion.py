@@ -259,7 +259,6 @@ def _round(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> 
             return original(self, nodes, *args, **kwargs)
         fusion.round += 1
         fusion.fused.clear()
-        before = len(nodes)
         after = original(self, nodes, *args, **kwargs)
         safely(fusion.write_last)
         if not recorder.quiet:
@@ -267,8 +266,6 @@ def _round(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> 
                 FusionRound(
                     graph=fusion.lowering.id,
                     round=fusion.round,
-                    nodes_before=before,
-                    nodes_after=len(after),
                     fused=tuple(fusion.fused),
                 )
             )

@@ -59,11 +59,9 @@ class _Pass:
     module: fx.GraphModule
     graph: str
     name: str
-    subsystem: str
     known: Snapshot
     """The graph as of the last recorded change, or as the pass found it."""
     since: float
-    patterns: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -95,7 +93,7 @@ class WatchedPasses:
         graph = current_graph_id()
         if outer is not None and outer.module is not module:
             graph = f"{outer.graph}/{_name_in(outer.module, module)}"
-        stage = _Stage(module, graph, name, "", *self._begin(module))
+        stage = _Stage(module, graph, name, *self._begin(module))
         self._running.passes.append(stage)
         self._watch(stage)
         return stage
@@ -122,15 +120,13 @@ class WatchedPasses:
         stage.module._register_deepcopy_hook(leave)
         stage.stop = partial(leave, stage.module)
 
-    def pass_starts(self, module: Any, name: str, subsystem: str) -> _Pass | None:
+    def pass_starts(self, module: Any, name: str) -> _Pass | None:
         """A named pass starts. Returns None if its graph is not the current one: torch also runs
         passes on the patterns that it registers."""
         if not self._running.passes or self._running.passes[-1].module is not module:
             return None
         outer = self._running.passes[-1]
-        started = _Pass(
-            module, outer.graph, name, subsystem or outer.subsystem, *self._begin(module)
-        )
+        started = _Pass(module, outer.graph, name, *self._begin(module))
         self._running.passes.append(started)
         return started
 
@@ -167,8 +163,6 @@ class WatchedPasses:
         """Record what the pass itself changed since `known`, if anything."""
         before, since = running.known, running.since
         running.known, running.since = after, now
-        patterns = tuple(dict.fromkeys(running.patterns))
-        running.patterns.clear()
         if same(before, after):
             return
         old = {(row.name, id(row.target)): row.name for row in before}
@@ -189,14 +183,12 @@ class WatchedPasses:
             PassChange(
                 graph=running.graph,
                 name=running.name,
-                subsystem=running.subsystem,
                 before=self.recorder.text(before_text),
                 after=self.recorder.text(after_text),
                 added=added,
                 removed=tuple(name for key, name in old.items() if key not in new),
                 seconds=now - since,
                 parent=self._running.passes[index - 1].name if index else "",
-                patterns=patterns,
             )
         )
 
@@ -212,7 +204,6 @@ class WatchedPasses:
         before = len(stage.created)
 
         def done() -> None:
-            running.patterns.append(pattern)
             created = stage.created[before:]
             note_made(running.graph, created, MadeNode(f"{running.name}: {pattern}", replaced))
 
@@ -285,7 +276,7 @@ def install(recorder: Recorder) -> Uninstall:
     running: dict[int, _Pass] = {}
 
     def entered(_result: Any, one: Any) -> None:
-        started = safely(passes.pass_starts, one.gm, str(one.passname), one.subsystem or "")
+        started = safely(passes.pass_starts, one.gm, str(one.passname))
         if started is not None:
             running[id(one)] = started
 
