@@ -296,12 +296,10 @@ def install(recorder: Recorder) -> Uninstall:
             )
         return halves
 
-    undo = [
+    return undo_all(
         patch(partitioners, "solve_min_cut", solve),
         patch(partitioners, "_extract_fwd_bwd_modules", extracted),
-    ]
-
-    return undo_all(undo)
+    )
 
 
 HOOK = RecordingHook(

@@ -79,7 +79,7 @@ def install(recorder: Recorder) -> Uninstall:
     if hasattr(torch_guards, "profile_guard_manager"):
         undo.append(after_call(torch_guards, "profile_guard_manager", profiled))
 
-    return undo_all(undo)
+    return undo_all(*undo)
 
 
 def _look_at_values(build: _Build, builder: Any, guards: Any) -> None:

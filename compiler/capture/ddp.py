@@ -59,11 +59,9 @@ def install(recorder: Recorder) -> Uninstall:
             return run_node(self, n)
 
     return undo_all(
-        [
-            patch(distributed.DDPOptimizer, "compile_fn", compiled),
-            before_call(distributed, "pretty_print_buckets", printed),
-            patch(distributed.SubmodCompiler, "run_node", ran),
-        ]
+        patch(distributed.DDPOptimizer, "compile_fn", compiled),
+        before_call(distributed, "pretty_print_buckets", printed),
+        patch(distributed.SubmodCompiler, "run_node", ran),
     )
 
 

@@ -85,7 +85,7 @@ def install(recorder: Recorder) -> Uninstall:
     on_error.append(ended)
     on_break.append(broke)
 
-    return undo_all([lambda: on_error.remove(ended), lambda: on_break.remove(broke)])
+    return undo_all(lambda: on_error.remove(ended), lambda: on_break.remove(broke))
 
 
 def _limit(message: Message) -> tuple[Advice, ...]:

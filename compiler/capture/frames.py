@@ -152,13 +152,13 @@ def install(recorder: Recorder) -> Uninstall:
             frame.ops = values["graph_op_count"] or 0
             frame.guards = values.get("guard_count") or 0
 
-    undo = [
+    return undo_all(
+        _finished.clear,
+        _stack.clear,
         patch(convert_frame, "_compile", _compile),
         patch(convert_frame, "trace_frame", trace_frame),
         before_call(MetricsContext, "update_outer", counted),
-    ]
-
-    return undo_all([_finished.clear, _stack.clear, *undo])
+    )
 
 
 def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:

@@ -111,7 +111,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     on_error.append(ended)
 
-    return undo_all([*undo, lambda: on_error.remove(ended)])
+    return undo_all(*undo, lambda: on_error.remove(ended))
 
 
 def _refused(code: CodeType) -> Frame:

@@ -86,12 +86,10 @@ def install(recorder: Recorder) -> Uninstall:
                     )
                 )
 
-    undo = [
+    return undo_all(
         patch(convert_frame, "get_and_maybe_log_recompilation_reasons", finding),
         after_call(torch_guards, "get_guard_fail_reason", found_one),
-    ]
-
-    return undo_all(undo)
+    )
 
 
 def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> None:

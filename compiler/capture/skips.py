@@ -103,7 +103,7 @@ def install(recorder: Recorder) -> Uninstall:
                 if entry.more:
                     recorder.emit(structs.replace(entry.record, count=entry.more, at=0.0))
 
-    return undo_all([tell_of_repeated, *undo])
+    return undo_all(tell_of_repeated, *undo)
 
 
 HOOK = RecordingHook(

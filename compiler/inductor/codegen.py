@@ -64,19 +64,15 @@ def install(recorder: Recorder) -> Uninstall:
         return result
 
     return undo_all(
-        [
-            patch(GraphLowering, "codegen", codegen),
-            patch(Scheduler, "codegen_extern_call", codegen_extern_call),
-            after_call(
-                CppScheduling, "define_kernel", safely.guarded(_record_kernel, recorder, "cpp")
-            ),
-            after_call(
-                TritonScheduling,
-                "define_kernel",
-                safely.guarded(_record_kernel, recorder, "triton"),
-            ),
-            watch_nests(safely),
-        ]
+        patch(GraphLowering, "codegen", codegen),
+        patch(Scheduler, "codegen_extern_call", codegen_extern_call),
+        after_call(CppScheduling, "define_kernel", safely.guarded(_record_kernel, recorder, "cpp")),
+        after_call(
+            TritonScheduling,
+            "define_kernel",
+            safely.guarded(_record_kernel, recorder, "triton"),
+        ),
+        watch_nests(safely),
     )
 
 

@@ -38,7 +38,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     owner = scheduler.Scheduler
     safely = Safely(recorder, HOOK.name, even_quiet=True)
-    undo = [
+    return undo_all(
         patch(owner, "can_fuse", _can_fuse(owner.can_fuse, recorder, safely)),
         after_call(owner, "score_fusion_memory", _shared),
         after_call(owner, "score_fusion_key", _score),
@@ -48,9 +48,7 @@ def install(recorder: Recorder) -> Uninstall:
         after_call(owner, "will_fusion_create_cycle", _cycle),
         after_call(owner, "__init__", safely.guarded(_groups, recorder)),
         before_call(scheduler.WhyNoFuse, "__call__", _why),
-    ]
-
-    return undo_all(undo)
+    )
 
 
 def _fusion(recorder: Recorder, scheduler: Any) -> InductorFusion:

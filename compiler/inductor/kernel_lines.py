@@ -160,7 +160,7 @@ def install(recorder: Recorder) -> Uninstall:
     if hasattr(IndentedBuffer, "get_lines_ref"):
         undo.append(patch(IndentedBuffer, "get_lines_ref", lines_ref(IndentedBuffer.get_lines_ref)))
 
-    return undo_all([*undo, _maps.clear])
+    return undo_all(*undo, _maps.clear)
 
 
 def _read(lines: list[Any], mark: type[Any]) -> dict[int, Origin]:

@@ -69,10 +69,8 @@ def watch_nests(safely: Safely) -> Uninstall:
             _written.outer = None
 
     return undo_all(
-        [
-            patch(CppScheduling, "codegen_outer_loop_node", codegen_outer_loop_node),
-            after_call(KernelGroup, "finalize_kernel", safely.guarded(_note)),
-        ]
+        patch(CppScheduling, "codegen_outer_loop_node", codegen_outer_loop_node),
+        after_call(KernelGroup, "finalize_kernel", safely.guarded(_note)),
     )
 
 

@@ -55,10 +55,8 @@ def install(recorder: Recorder) -> Uninstall:
             node.meta[KEY] = current.name
 
     return undo_all(
-        [
-            after_call(Loops, "__post_init__", mark_loops),
-            after_call(LightTracer, "create_node", mark_node),
-        ]
+        after_call(Loops, "__post_init__", mark_loops),
+        after_call(LightTracer, "create_node", mark_node),
     )
 
 

@@ -38,13 +38,12 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.graph import GraphLowering
 
     safely = Safely(recorder, HOOK.name)
-    undo = [
+    return undo_all(
+        lambda: forget(recorder),
         *(before_call(compile_fx, name, _keep_names) for name in _PASSES),
         patch(GraphLowering, "run", _run(GraphLowering.run, recorder, safely)),
         patch(GraphLowering, "run_node", _run_node(GraphLowering.run_node)),
-    ]
-
-    return undo_all([lambda: forget(recorder), *undo])
+    )
 
 
 _PASSES = ("_recursive_joint_graph_passes", "_recursive_post_grad_passes")

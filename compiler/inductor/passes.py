@@ -320,7 +320,7 @@ def install(recorder: Recorder) -> Uninstall:
     for name in PATTERNS:
         pattern(getattr(pattern_matcher, name))
 
-    return undo_all(undo)
+    return undo_all(*undo)
 
 
 HOOK = RecordingHook(

@@ -60,12 +60,10 @@ def install(recorder: Recorder) -> Uninstall:
     if getattr(config.cpp, "vec_isa_ok", False) is None:
         stack.enter_context(config.patch({"cpp.vec_isa_ok": True}))
     return undo_all(
-        [
-            before_call(compile_fx, "_recursive_post_grad_passes", keep),
-            patch(GraphLowering, "compile_to_module", compile_to_module),
-            patch(cpu_vec_isa.VecISA, "check_build", lambda self, code: True),
-            stack.close,
-        ]
+        before_call(compile_fx, "_recursive_post_grad_passes", keep),
+        patch(GraphLowering, "compile_to_module", compile_to_module),
+        patch(cpu_vec_isa.VecISA, "check_build", lambda self, code: True),
+        stack.close,
     )
 
 

@@ -135,10 +135,8 @@ def install(recorder: Recorder) -> Uninstall:
             safely(phases.ends, event_name, time_ns, start_time_ns)
 
     return undo_all(
-        [
-            before_call(ChromiumEventLogger, "log_event_start", started),
-            patch(ChromiumEventLogger, "log_event_end", ended),
-        ]
+        before_call(ChromiumEventLogger, "log_event_start", started),
+        patch(ChromiumEventLogger, "log_event_end", ended),
     )
 
 
