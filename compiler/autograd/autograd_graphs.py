@@ -168,9 +168,11 @@ def patch_imported(original: Callable[..., Any], replacement: Callable[..., Any]
     """Replace a function in every module that holds it under its own name."""
     name = original.__name__
     return undo_all(
-        patch(module, name, replacement)
-        for module in list(sys.modules.values())
-        if getattr(module, "__dict__", {}).get(name) is original
+        *(
+            patch(module, name, replacement)
+            for module in list(sys.modules.values())
+            if getattr(module, "__dict__", {}).get(name) is original
+        )
     )
 
 

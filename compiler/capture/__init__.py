@@ -19,19 +19,11 @@ from tcw.compiler.capture import (
 )
 from tcw.compiler.control.hooks import RecordingHook
 
-HOOKS: tuple[RecordingHook, ...] = (
-    settings.HOOK,
-    frames.HOOK,
-    captured_graphs.HOOK,
-    ddp.HOOK,
-    eager_collectives.HOOK,
-    graph_breaks.HOOK,
-    compile_guards.HOOK,
-    recompiles.HOOK,
-    cache_entries.HOOK,
-    skips.HOOK,
-    fallbacks.HOOK,
-    steps.HOOK,
-    stopping_at_front.HOOK,
+HOOKS: tuple[RecordingHook, ...] = tuple(
+    module.HOOK
+    for module in (
+        *(settings, frames, captured_graphs, ddp, eager_collectives, graph_breaks, compile_guards),
+        *(recompiles, cache_entries, skips, fallbacks, steps, stopping_at_front),
+    )
 )
 """The order matters: `frames` tracks which compile the other hooks are in."""

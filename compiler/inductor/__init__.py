@@ -27,26 +27,12 @@ from tcw.compiler.inductor import (
     triton_builds,
 )
 
-HOOKS: tuple[RecordingHook, ...] = (
-    timed_phases.HOOK,
-    stopping_early.HOOK,
-    passes.HOOK,
-    cache_lookups.HOOK,
-    autotuning.HOOK,
-    caches_off.HOOK,
-    lowering.HOOK,
-    loop_origins.HOOK,
-    scheduler_nodes.HOOK,
-    fusion.HOOK,
-    fusion_cpp.HOOK,
-    memory_plan.HOOK,
-    kernel_lines.HOOK,
-    codegen.HOOK,
-    collectives.HOOK,
-    cached_code.HOOK,
-    kernel_builds.HOOK,
-    triton_builds.HOOK,
-    cudagraph_hook.HOOK,
-    shadow.HOOK,
-    stage_starts.HOOK,
+HOOKS: tuple[RecordingHook, ...] = tuple(
+    module.HOOK
+    for module in (
+        *(timed_phases, stopping_early, passes, cache_lookups, autotuning, caches_off, lowering),
+        *(loop_origins, scheduler_nodes, fusion, fusion_cpp, memory_plan, kernel_lines, codegen),
+        *(collectives, cached_code, kernel_builds, triton_builds, cudagraph_hook, shadow),
+        stage_starts,
+    )
 )

@@ -18,7 +18,6 @@ torch knows it. Where only a part of a graph cannot be recorded, the scheduler s
 
 from __future__ import annotations
 
-import functools
 import importlib
 import threading
 import time
@@ -62,7 +61,7 @@ class _Here(threading.local):
         that this thread makes now."""
         self.graph = ""
         """The graph for which torch looks at mutated inputs now."""
-        self.told = 0
+        self.reported = 0
         """Skips that torch has reported."""
 
 
@@ -174,7 +173,7 @@ class _Graphs:
 
     def skipped(self, message: str) -> None:
         """Torch says why a graph is not recorded, while it is compiled or called."""
-        self.here.told += 1
+        self.here.reported += 1
         graph = self.here.graph
         if not graph and not current_compile_id() and self.here.refused:
             graph = self.names.get(self.here.refused[-1][0](), "")
@@ -186,12 +185,12 @@ class _Graphs:
         runs on no GPU, torch only counts that."""
         from torch._dynamo.utils import counters
 
-        def untold() -> int:
-            return int(counters["inductor"]["cudagraph_skips"]) - self.here.told
+        def unreported() -> int:
+            return int(counters["inductor"]["cudagraph_skips"]) - self.here.reported
 
-        before = untold()
+        before = unreported()
         yield
-        for _ in range(untold() - before):
+        for _skip in range(unreported() - before):
             why = getattr(compiled, "disabled_cudagraphs_reason", None) or POLICY
             Safely(self.recorder, HOOK.name)(self.skip, str(why))
 
@@ -228,12 +227,12 @@ class _Graphs:
         if not (config.triton.cudagraphs and on_gpu()):
             return
         graph = lowering_graph_id(V.graph.is_backward, V.graph.is_inference)
-        told: dict[tuple[str, str], None] = {}
+        skips: dict[tuple[str, str], None] = {}
         for nodes, signature in zip(partitions, signatures, strict=True):
             for node in nodes if signature.skip_cudagraph else ():
                 reason = scheduler.should_partition(node) or SMALL
-                told[reason, _stack_of(node.node)] = None
-        for reason, stack in told:
+                skips[reason, _stack_of(node.node)] = None
+        for reason, stack in skips:
             self.skip(f"{reason}\n{STACK}\n{stack}", graph=graph, scope="part")
 
 
@@ -303,7 +302,7 @@ def install(recorder: Recorder) -> Uninstall:
     graphs, trees = _Graphs(recorder), list[Uninstall]()
     safely = Safely(recorder, HOOK.name)
     compiling = list(_while_compiling(graphs, safely))
-    waiting = when_imported(_TREES, functools.partial(safely, _patch_trees, graphs, trees))
+    waiting = when_imported(_TREES, safely.guarded(_patch_trees, graphs, trees))
     return undo_all(*compiling, lambda: undo_all(*trees)(), waiting)
 
 
@@ -352,28 +351,32 @@ def _patch_trees(graphs: _Graphs, undo: list[Uninstall], trees: Any) -> None:
             here.refused.clear()
 
     @contextmanager
-    def recording(manager: Any, inputs: Any, number: Any, *_: Any) -> Iterator[None]:
-        begun = always(graphs.begins, manager, inputs, number)
+    def recording(
+        manager: Any, new_inputs: Any, function_id: Any, *_: Any, **__: Any
+    ) -> Iterator[None]:
+        begun = always(graphs.begins, manager, new_inputs, function_id)
         yield
         if begun is not None:
             always(graphs.ends, manager, begun)
 
     @contextmanager
-    def warming_up(manager: Any, inputs: Any, number: Any, *_: Any) -> Iterator[None]:
+    def warming_up(
+        manager: Any, new_inputs: Any, function_id: Any, *_: Any, **__: Any
+    ) -> Iterator[None]:
         before = always(_reserved, manager.device_index)
         yield
-        always(graphs.warmed, manager, number, before)
+        always(graphs.warmed, manager, function_id, before)
 
-    def looking(manager: Any, number: Any, *_: Any) -> AbstractContextManager[None]:
-        function = safely(graphs.function, manager, number)
+    def looking(manager: Any, function_id: Any, *_: Any, **__: Any) -> AbstractContextManager[None]:
+        function = safely(graphs.function, manager, function_id)
         return graphs.looking_at(function.graph if function is not None else "")
 
     @contextmanager
-    def warning(manager: Any, number: Any, *_: Any) -> Iterator[None]:
-        known = number in manager.warned_functions
+    def warning(manager: Any, function_id: Any, *_: Any, **__: Any) -> Iterator[None]:
+        known = function_id in manager.warned_functions
         yield
-        if not known and number in manager.warned_functions:
-            function = safely(graphs.function, manager, number)
+        if not known and function_id in manager.warned_functions:
+            function = safely(graphs.function, manager, function_id)
             if function is not None:
                 safely(graphs.skip, ALIVE, function.graph, "call")
 

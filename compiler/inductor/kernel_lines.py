@@ -22,20 +22,10 @@ Origin = tuple[str, str]
 """(lowered node, or "" if only the scheduler node is known; scheduler node)."""
 
 _BUFFERS = (
-    "compute",
-    "loads",
-    "stores",
-    "preloads",
-    "poststores",
-    "reduction_prefix",
-    "reduction_suffix",
-    "parallel_reduction_suffix",
-    "non_parallel_reduction_suffix",
-    "local_reduction_stores",
-    "post_loop_combine",
+    *("compute", "loads", "stores", "preloads", "poststores", "indexing_code", "body"),
+    *("reduction_prefix", "reduction_suffix", "parallel_reduction_suffix"),
+    *("non_parallel_reduction_suffix", "local_reduction_stores", "post_loop_combine"),
     "post_loop_store",
-    "indexing_code",
-    "body",
 )
 _KEPT = 16
 

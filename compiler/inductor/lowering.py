@@ -8,13 +8,22 @@ after the whole graph has run: an operation belongs to its origin node.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
 from torch import fx
 
-from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.control.hooks import (
+    RecordingHook,
+    Uninstall,
+    around_call,
+    before_call,
+    patch,
+    undo_all,
+)
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
@@ -41,7 +50,7 @@ def install(recorder: Recorder) -> Uninstall:
     return undo_all(
         lambda: forget(recorder),
         *(before_call(compile_fx, name, _keep_names) for name in _PASSES),
-        patch(GraphLowering, "run", _run(GraphLowering.run, recorder, safely)),
+        around_call(GraphLowering, "run", partial(_run, recorder, safely)),
         patch(GraphLowering, "run_node", _run_node(GraphLowering.run_node)),
     )
 
@@ -73,20 +82,17 @@ def _run_node(original: Callable[..., Any]) -> Callable[..., Any]:
     return run_node
 
 
-def _run(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        safely(record_graph, recorder, self)
-        _results[id(self)] = {}
-        try:
-            result = original(self, *args, **kwargs)
-        finally:
-            results = _results.pop(id(self))
-        safely(_record_lowered, recorder, self, results)
-        if recorder.settings.verify:
-            safely(_keep, recorder, self, results)
-        return result
-
-    return run
+@contextmanager
+def _run(recorder: Recorder, safely: Safely, graph: Any, *_: Any, **__: Any) -> Iterator[None]:
+    safely(record_graph, recorder, graph)
+    results = _results[id(graph)] = {}
+    try:
+        yield
+    finally:
+        del _results[id(graph)]
+    safely(_record_lowered, recorder, graph, results)
+    if recorder.settings.verify:
+        safely(_keep, recorder, graph, results)
 
 
 def record_graph(recorder: Recorder, graph: Any) -> Lowering:

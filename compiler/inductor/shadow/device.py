@@ -139,36 +139,26 @@ def _interface_of(architecture: Architecture) -> type:
 @contextmanager
 def _triton_driver(architecture: Architecture) -> Iterator[None]:
     before = driver._active
-    driver.set_active(_Driver(architecture))
+    driver.set_active(_driver(architecture))
     try:
         yield
     finally:
         driver._active = before
 
 
-class _Driver:
+def _driver(architecture: Architecture) -> SimpleNamespace:
     """Reports the device's properties to Triton; cannot load or launch anything."""
-
-    def __init__(self, architecture: Architecture) -> None:
-        self.target = GPUTarget("cuda", architecture.number, architecture.warp_size)
-        self.utils = SimpleNamespace(
-            get_device_properties=_constant(architecture.driver_properties())
-        )
-
-    def get_current_target(self) -> Any:
-        return self.target
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def get_current_stream(self, device: object = None) -> int:
-        return 0
-
-    def get_active_torch_device(self) -> Any:
-        return torch.device("cuda", 0)
-
-    def get_device_interface(self) -> Any:
-        return device_interface.get_interface_for_device("cuda")
+    properties = _constant(architecture.driver_properties())
+    return SimpleNamespace(
+        utils=SimpleNamespace(get_device_properties=properties),
+        get_current_target=_constant(
+            GPUTarget("cuda", architecture.number, architecture.warp_size)
+        ),
+        get_current_device=_constant(0),
+        get_current_stream=_constant(0),
+        get_active_torch_device=_constant(torch.device("cuda", 0)),
+        get_device_interface=lambda: device_interface.get_interface_for_device("cuda"),
+    )
 
 
 def _forget_answers() -> None:

@@ -108,8 +108,8 @@ class _Look:
         self.digest = hashlib.blake2b(digest_size=STEP)
         if name == b"dynamo_start":
             self.starts.append(len(self.steps) // STEP)
+        self._place(name, data, header, stop)
         if name in _BY_TEXT:
-            self._told(name, data, header, stop)
             checksum = _PAYLOAD.search(data, header, stop)
             named = any(data.find(device, stop, end) >= 0 for device in _DEVICES)
             if named or checksum is None:
@@ -117,20 +117,16 @@ class _Look:
             else:
                 self.digest.update(checksum[1])
         elif name in _BY_WORDS:
-            self._told(name, data, header, stop)
             self.digest.update(_OWN.sub(b"#", data[stop:end]))
         elif name in (b"compilation_metrics", b"bwd_compilation_metrics"):
-            self._told(name, data, header, stop)
             for fact in _FACTS.findall(data, header, stop):
                 self.digest.update(_OWN.sub(b"#", fact))
             if took := _TOOK.findall(data, header, stop):
                 longest = max(map(float, took))
                 self.seconds += longest / 1e6 if longest > 1e4 or b"." not in took[0] else longest
-        else:
-            self._told(name, data, header, stop)
         self.steps += self.digest.digest()
 
-    def _told(self, name: bytes, data: bytes, header: int, stop: int) -> None:
+    def _place(self, name: bytes, data: bytes, header: int, stop: int) -> None:
         self.digest.update(b"\0" + name)
         for place in _PLACE.findall(data, max(header, stop - 400), stop):
             self.digest.update(place)

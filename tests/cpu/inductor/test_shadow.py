@@ -12,7 +12,7 @@ from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.inductor.predicted import predicting
 from tcw.compiler.inductor.shadow import HOOK, device, install, why_not
-from tcw.compiler.inductor.shadow import compile as shadow
+from tcw.compiler.inductor.shadow import shadow_compile as shadow
 from tcw.compiler.inductor.shadow.triton_sources import kernel_sources
 from tcw.compiler.trace.records import HookStatus, Kernel, Settings, Warned
 from tcw.compiler.trace.writer import TraceWriter
