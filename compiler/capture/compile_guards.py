@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from tcw.compiler.capture import guard_book
+from tcw.compiler.capture import cache_entries
 from tcw.compiler.capture.callers import Caller, caller_of
 from tcw.compiler.capture.failing_entry import function_modes
 from tcw.compiler.capture.guard_tree import GuardTree, walk_guard_tree
@@ -144,7 +144,7 @@ def _record(
     for file in {place.file for place in places if place is not None}:
         recorder.source(file)
     recorder.emit(record)
-    guard_book.keep(guard_manager, code, record, state, own)
+    cache_entries.keep(guard_manager, code, record, state, own)
 
 
 def _describe(

@@ -15,7 +15,6 @@ from tcw.compiler.inductor import (
     fusion_cpp,
     kernel_builds,
     kernel_lines,
-    loop_origins,
     lowering,
     memory_plan,
     passes,
@@ -31,7 +30,7 @@ HOOKS: tuple[RecordingHook, ...] = tuple(
     module.HOOK
     for module in (
         *(timed_phases, stopping_early, passes, cache_lookups, autotuning, caches_off, lowering),
-        *(loop_origins, scheduler_nodes, fusion, fusion_cpp, memory_plan, kernel_lines, codegen),
+        *(scheduler_nodes, fusion, fusion_cpp, memory_plan, kernel_lines, codegen),
         *(collectives, cached_code, kernel_builds, triton_builds, cudagraph_hook, shadow),
         stage_starts,
     )
