@@ -176,9 +176,7 @@ class Large(Builder):
                             score=(1.0, 2.0) if fused else (),
                         )
                     )  # fmt: skip
-            self.add(
-                FusionRound(graph=graph, round=pass_, nodes_before=count, nodes_after=len(groups))
-            )
+            self.add(FusionRound(graph=graph, round=pass_))
         made = tuple(
             FusionGroup(
                 name="_".join(f"op{i}" for i in group), nodes=tuple(f"op{i}" for i in group),
@@ -232,7 +230,7 @@ def large_trace(path: Path, megabytes: float, nodes: int = 5000) -> int:
     for number in range(int(megabytes * 0.2)):
         before, after = (out.text(_text(out.draw, 500_000, PRINT)) for _ in range(2))
         out.add(
-            PassChange(graph=f"{cid}/inference", name=f"pass_{number}", subsystem="post_grad",
+            PassChange(graph=f"{cid}/inference", name=f"pass_{number}",
                        before=before, after=after)
         )  # fmt: skip
     for number in range(int(megabytes * 0.6)):

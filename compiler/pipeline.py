@@ -52,7 +52,7 @@ def recording(
     ]
     # the settings to compare with are those after the other hooks have set theirs
     wanted.sort(key=lambda hook: hook is settings_hook.HOOK)
-    uninstall: Uninstall = undo_all([])
+    uninstall: Uninstall = undo_all()
     try:
         with listening(recorder, gate):
             installed, uninstall = install_all(wanted, recorder)

@@ -48,11 +48,10 @@ class Fusion:
         seen: set[tuple[str, str]] = set()
         round_, commit = 0, False
         merged: list[tuple[str, str, str]] = []
-        count = len(self.data["scheduler"][like])
         for first, second, fused, shared, why in self.data["pairs"][like]:
             pair = (first, second)
             if pair in ROUND_STARTS and (round_ == 0 or commit or not merged):
-                count = self._round(out, graph, round_, count, merged)
+                self._round(out, graph, round_, merged)
                 round_, commit, seen, merged = round_ + 1, False, set(), []
             commit = commit or (fused and (pair in seen or _joined(first, second) in seen))
             seen.add(pair)
@@ -79,7 +78,7 @@ class Fusion:
                 ),
                 0.0001,
             )
-        self._round(out, graph, round_, count, merged)
+        self._round(out, graph, round_, merged)
         groups = self.data["groups"][like]
         labels = LABELS.get(like, {})
         out.add(
@@ -125,22 +124,9 @@ class Fusion:
         return ids
 
     @staticmethod
-    def _round(
-        out: Any, graph: str, round_: int, before: int, merged: list[tuple[str, str, str]]
-    ) -> int:
+    def _round(out: Any, graph: str, round_: int, merged: list[tuple[str, str, str]]) -> None:
         if round_:
-            after = before - len(merged)
-            out.add(
-                FusionRound(
-                    graph=graph,
-                    round=round_,
-                    nodes_before=before,
-                    nodes_after=after,
-                    fused=tuple(merged),
-                )
-            )
-            return after
-        return before
+            out.add(FusionRound(graph=graph, round=round_, fused=tuple(merged)))
 
     def _reads_of(self, like: str, name: str) -> set[str]:
         rows = {row[0]: row for row in self.data["scheduler"][like]}

@@ -178,7 +178,6 @@ def compile_frame(
             PassChange(
                 graph=f"{cid}/joint",
                 name="pass_pattern_1",
-                subsystem="joint_graph_passes",
                 before=before,
                 after=after,
                 added=("mul_tensor", "amax_default", "sub_tensor"),

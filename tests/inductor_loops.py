@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tcw.compiler.inductor.loops import NodeLoops, deeper
+from tcw.compiler.inductor.loop_bodies import NodeLoops, deeper
 from tcw.compiler.trace.commas import at_commas
 from tcw.compiler.trace.records import LoopLine
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.compiler.autograd import failed_cut, graphs, partition
+from tcw.compiler.autograd import autograd_graphs, failed_cut, partition
 from tcw.compiler.control.hooks import RecordingHook
 
-HOOKS: tuple[RecordingHook, ...] = (failed_cut.HOOK, graphs.HOOK, partition.HOOK)
+HOOKS: tuple[RecordingHook, ...] = (failed_cut.HOOK, autograd_graphs.HOOK, partition.HOOK)

@@ -197,14 +197,7 @@ def partition_record(
     reasons = _Reasons(split, frozenset(outputs[:returned]))
     in_joint = {node.name: node for node in joint.nodes}
     in_forward = {node.name: node for node in forward.nodes}
-    readers: dict[str, list[str]] = {}
-    for node in backward.nodes:
-        if node.op != "output":
-            for source in node.inputs:
-                readers.setdefault(source, []).append(node.name)
     given = [name for name in outputs[returned:] if name]
-    for name, other in _renamed(given, backward):
-        readers[name] = readers.get(other, [])
 
     def value(name: str, choice: SavedChoice, reason: str) -> SavedValue:
         node = in_joint.get(name) or in_forward.get(name)
@@ -217,7 +210,6 @@ def partition_record(
             reason=reason,
             weight=reasons.weight(name),
             location=node.location if node is not None else None,
-            used_by=tuple(readers.get(name, ())),
         )
 
     values = []
@@ -240,17 +232,6 @@ def partition_record(
         partitioner=split.partitioner,
         cut_value=reasons.cut.value if reasons.cut is not None else None,
     )
-
-
-def _renamed(given: list[str], backward: Graph) -> list[tuple[str, str]]:
-    """(name in the forward, name in the backward) of values with two names: random number states,
-    which torch adds to both sides after the split, in the same order."""
-    inputs = [node.name for node in backward.nodes if node.op == "placeholder"]
-    only_given = [name for name in given if name not in inputs]
-    only_taken = [n for n in inputs if n not in given and not n.startswith("tangents")]
-    if len(only_given) != len(only_taken):
-        return []
-    return list(zip(only_given, only_taken, strict=True))
 
 
 def _total(values: list[SavedValue]) -> int | None:
@@ -315,12 +296,10 @@ def install(recorder: Recorder) -> Uninstall:
             )
         return halves
 
-    undo = [
+    return undo_all(
         patch(partitioners, "solve_min_cut", solve),
         patch(partitioners, "_extract_fwd_bwd_modules", extracted),
-    ]
-
-    return undo_all(undo)
+    )
 
 
 HOOK = RecordingHook(

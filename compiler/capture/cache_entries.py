@@ -1,4 +1,4 @@
-"""Which cache entry served a call that did not compile.
+"""Cache entries: what was recorded of each, and which one served a call that did not compile.
 
 torch can report the code object that it is about to run for a frame
 (`set_bytecode_debugger_callback`, torch/csrc/dynamo/eval_frame_cpp.cpp). Each cache entry has its
@@ -10,16 +10,58 @@ entry that was already in front may or may not have served, so it is left out.
 from __future__ import annotations
 
 import types
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from tcw.compiler.capture import guard_book
 from tcw.compiler.control.hooks import Missing, RecordingHook, Uninstall, resolve
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import name_of
+from tcw.compiler.trace.records import Guard, Guards, Location
 
 _CALLBACK = "torch._C._dynamo.eval_frame:set_bytecode_debugger_callback"
 _LISTS = "torch._C._dynamo.eval_frame:_debug_get_cache_entry_list"
+
+
+@dataclass
+class RecordedEntry:
+    """One cache entry, as needed to explain recompiles and calls."""
+
+    code: types.CodeType
+    """The user's code object, which owns the list of entries."""
+    guards: tuple[Guard, ...]
+    global_state: dict[str, Any]
+    """The torch state that the entry demands, as `GlobalStateGuard` serialises it."""
+    own_lines: Mapping[str, Location]
+    """Source -> the deepest line in the user's own files that made torch guard it."""
+
+
+_book: weakref.WeakKeyDictionary[Any, RecordedEntry] = weakref.WeakKeyDictionary()
+"""By torch's own guard manager. An entry that torch drops (`torch._dynamo.reset()`, a deallocated
+model) disappears, so reused compile ids are never confused."""
+
+
+def keep(
+    guard_manager: Any,
+    code: types.CodeType,
+    record: Guards,
+    global_state: dict[str, Any],
+    own_lines: Mapping[str, Location],
+) -> None:
+    _book[guard_manager] = RecordedEntry(code, record.guards, global_state, own_lines)
+
+
+def entry_of(guard_manager: Any) -> RecordedEntry | None:
+    """The recorded entry of this guard manager; None if it was not recorded."""
+    return _book.get(guard_manager)
+
+
+def codes() -> list[types.CodeType]:
+    """The user's code objects that have recorded entries: distinct, oldest first."""
+    by_id = {id(entry.code): entry.code for entry in list(_book.values())}
+    return list(by_id.values())
 
 
 class CacheEntries:
@@ -40,7 +82,7 @@ class CacheEntries:
         with Safely(recorder, "what serves a call"):
             self._stop()
             self._ran = []
-            self._before = {id(code): _names(_entries(code)) for code in guard_book.codes()}
+            self._before = {id(code): _names(_entries(code)) for code in codes()}
             self._restore = _watch(self._ran)
             self._watching = True
 
@@ -67,14 +109,14 @@ class CacheEntries:
     def _by_code(self) -> list[str]:
         names = {
             id(entry.code): name_of(entry.compile_id)
-            for code in guard_book.codes()
+            for code in codes()
             for entry in _entries(code)
         }
         return [names[id(code)] for code in self._ran if id(code) in names]
 
     def _by_order(self) -> list[str]:
         hits: list[str] = []
-        for code in guard_book.codes():
+        for code in codes():
             hits += came_forward(self._before.get(id(code), []), _names(_entries(code)))
         return hits
 
@@ -105,7 +147,7 @@ def _entries(code: types.CodeType) -> list[Any]:
     return [
         entry
         for entry in eval_frame._debug_get_cache_entry_list(code)
-        if guard_book.entry_of(entry.guard_manager) is not None
+        if entry_of(entry.guard_manager) is not None
     ]
 
 

@@ -21,7 +21,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tcw.compiler.capture.advice.broken import only_statement
-from tcw.compiler.capture.code import original, resumes_at
+from tcw.compiler.capture.code_objects import original, resumes_at
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import Location
 

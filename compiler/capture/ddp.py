@@ -7,14 +7,14 @@ compiled by itself (`SubmodCompiler.run_node`), its backward in the first backwa
 
 from __future__ import annotations
 
-import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from torch import fx
 
-from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, around_call, before_call, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id, in_bucket
@@ -29,18 +29,16 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.backends import distributed
 
     safely = Safely(recorder, HOOK.name)
-    compile_fn = distributed.DDPOptimizer.compile_fn
-    run_node = distributed.SubmodCompiler.run_node
     running: list[tuple[Any, Any]] = []
     """The optimizers at work, each with its graph."""
     counts: list[int] = []
 
-    @functools.wraps(compile_fn)
-    def compiled(self: Any, gm: Any, *args: Any, **kwargs: Any) -> Any:
-        running.append((self, gm))
+    @contextmanager
+    def compiling(optimizer: Any, gm: Any, *_: Any, **__: Any) -> Iterator[None]:
+        running.append((optimizer, gm))
         counts.append(0)
         try:
-            return compile_fn(self, gm, *args, **kwargs)
+            yield
         finally:
             running.pop()
             counts.pop()
@@ -50,20 +48,16 @@ def install(recorder: Recorder) -> Uninstall:
             counts[-1] = len(buckets)
             safely(lambda: recorder.emit(described(*running[-1], buckets)))
 
-    @functools.wraps(run_node)
-    def ran(self: Any, n: Any) -> Any:
+    def compiling_part(_compiler: Any, n: Any) -> AbstractContextManager[None]:
         part = _PART.fullmatch(str(n.target)) if n.op == "call_module" else None
         if part is None or not counts:
-            return run_node(self, n)
-        with in_bucket(max(counts[-1] - int(part[1]), 1)):
-            return run_node(self, n)
+            return nullcontext()
+        return in_bucket(max(counts[-1] - int(part[1]), 1))
 
     return undo_all(
-        [
-            patch(distributed.DDPOptimizer, "compile_fn", compiled),
-            before_call(distributed, "pretty_print_buckets", printed),
-            patch(distributed.SubmodCompiler, "run_node", ran),
-        ]
+        around_call(distributed.DDPOptimizer, "compile_fn", compiling),
+        before_call(distributed, "pretty_print_buckets", printed),
+        around_call(distributed.SubmodCompiler, "run_node", compiling_part),
     )
 
 

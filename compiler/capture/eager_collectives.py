@@ -119,11 +119,11 @@ def install(recorder: Recorder) -> Uninstall:
         return start
 
     return undo_all(
-        [
+        *(
             patch(ProcessGroup, name, counted(getattr(ProcessGroup, name), operation))
             for name, operation in METHODS.items()
             if hasattr(ProcessGroup, name)
-        ]
+        )
     )
 
 

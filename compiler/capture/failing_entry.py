@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tcw.compiler.capture import guard_book
+from tcw.compiler.capture import cache_entries
 from tcw.compiler.capture.callers import Caller
-from tcw.compiler.capture.guard_tree import parse_global_state
-from tcw.compiler.capture.shape_lines import line_behind
-from tcw.compiler.capture.values import describe_value, type_name
+from tcw.compiler.capture.guard_tree import line_behind, parse_global_state
+from tcw.compiler.capture.value_words import describe_value, type_name
 from tcw.compiler.graphs.current import name_of
 from tcw.compiler.trace.failed_guard import GuardFailure, bare, guard_behind, take_apart
 from tcw.compiler.trace.records import FailedGuard, Guard, Location
@@ -74,7 +73,7 @@ def why_not(
     """Explain why this entry did not serve these locals, given torch's own `compile_id` and
     `reason`. `free`: the frame's free variables."""
     own_words = _own_words(reason, str(compile_id))
-    entry = guard_book.entry_of(guard_manager)
+    entry = cache_entries.entry_of(guard_manager)
     guards = entry.guards if entry is not None else ()
     parts, tested = _failing_parts(guard_manager, f_locals)
     failure = _failing_part(parts, own_words)
@@ -143,7 +142,7 @@ def _other_function(
 
 
 def _own_line(
-    entry: guard_book.CacheEntry | None, guard: Guard | None, failure: GuardFailure
+    entry: cache_entries.RecordedEntry | None, guard: Guard | None, failure: GuardFailure
 ) -> Location | None:
     source = guard.source if guard is not None else failure.source
     return entry.own_lines.get(source) if entry is not None else None
@@ -210,7 +209,7 @@ def _shape_line(
     parts: Sequence[str],
     failure: GuardFailure,
     scope: GuardScope,
-    entry: guard_book.CacheEntry | None,
+    entry: cache_entries.RecordedEntry | None,
 ) -> Location | None:
     """The line that made torch demand a condition on sizes."""
     if failure.what != "shape" or entry is None:

@@ -12,7 +12,7 @@ from tcw.compiler.control.hooks import RecordingHook, Uninstall, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.trace.records import Advice, EagerFallback, GraphBreak, Location
-from tcw.compiler.trace.torch_logs.breaks import Message
+from tcw.compiler.trace.torch_logs.logged_breaks import Message
 
 EagerKind = Literal["recompile-limit", "suppressed-error", "backend", "disabled"]
 
@@ -85,7 +85,7 @@ def install(recorder: Recorder) -> Uninstall:
     on_error.append(ended)
     on_break.append(broke)
 
-    return undo_all([lambda: on_error.remove(ended), lambda: on_break.remove(broke)])
+    return undo_all(lambda: on_error.remove(ended), lambda: on_break.remove(broke))
 
 
 def _limit(message: Message) -> tuple[Advice, ...]:

@@ -15,7 +15,7 @@ from types import CodeType
 from typing import Any, Literal
 
 from tcw.compiler.capture.callers import Caller, caller_of
-from tcw.compiler.capture.code import function_location, original, resumes_at
+from tcw.compiler.capture.code_objects import function_location, original, resumes_at
 from tcw.compiler.capture.messages import in_short
 from tcw.compiler.control.error_words import first_line
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
@@ -152,13 +152,13 @@ def install(recorder: Recorder) -> Uninstall:
             frame.ops = values["graph_op_count"] or 0
             frame.guards = values.get("guard_count") or 0
 
-    undo = [
+    return undo_all(
+        _finished.clear,
+        _stack.clear,
         patch(convert_frame, "_compile", _compile),
         patch(convert_frame, "trace_frame", trace_frame),
         before_call(MetricsContext, "update_outer", counted),
-    ]
-
-    return undo_all([_finished.clear, _stack.clear, *undo])
+    )
 
 
 def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from types import CodeType, FrameType
 from typing import Any, Literal
 
+from tcw.compiler.capture import symbolic_values
 from tcw.compiler.capture.advice import Broken, advise
-from tcw.compiler.capture.code import function_location, source_line, source_lines
-from tcw.compiler.capture.crossing import crossings
+from tcw.compiler.capture.code_objects import function_location, source_line, source_lines
 from tcw.compiler.capture.frames import Frame, FrameStatus, current, on_error
 from tcw.compiler.capture.messages import MESSAGES, codes, in_short
-from tcw.compiler.capture.traced import agreed, chain, inside, locate
-from tcw.compiler.capture.variables import tensor_locals
+from tcw.compiler.capture.symbolic_values import tensor_locals
+from tcw.compiler.capture.translators import agreed, chain, inside, locate, outwards
 from tcw.compiler.control.error_words import first_line
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
@@ -27,7 +27,7 @@ from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.lines import users_own
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import Advice, Crossing, GraphBreak, Location
-from tcw.compiler.trace.torch_logs.breaks import Message, url
+from tcw.compiler.trace.torch_logs.logged_breaks import Message, url
 
 BreakOutcome = Literal["break", "skip-frame", "error"]
 
@@ -111,7 +111,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     on_error.append(ended)
 
-    return undo_all([*undo, lambda: on_error.remove(ended)])
+    return undo_all(*undo, lambda: on_error.remove(ended))
 
 
 def _refused(code: CodeType) -> Frame:
@@ -214,6 +214,42 @@ def _advice(
             )
         )
     return ()
+
+
+def crossings(tx: Any, condition: Any | None) -> tuple[Crossing, ...]:
+    """The values that cross a break, read from its translator while the instruction is current.
+
+    These are the stack entries below the instruction's own operands, then the locals that the code
+    after it reads (torch's own liveness analysis, as in `create_resume`). `condition` is the tensor
+    that a jump depends on: it is copied to the host, which waits for it.
+    """
+    from torch._dynamo.bytecode_analysis import livevars_analysis
+
+    found: list[Crossing] = []
+    for frame in outwards(tx):
+        # torch may break inside an inlined function, so its callers resume as well
+        targets = [frame.next_instruction]
+        if frame is tx and condition is not None and tx.current_instruction.target is not None:
+            targets.append(tx.current_instruction.target)
+        live: set[str] = set()
+        for target in targets:
+            live |= livevars_analysis(frame.instructions, target)
+        found += _values(frame, live)
+    if condition is not None:
+        name = symbolic_values.node(condition) or "condition"
+        found.append(symbolic_values.crossing(name, condition, "condition"))
+    return tuple(found)
+
+
+def _values(tx: Any, live: set[str]) -> Iterator[Crossing]:
+    below = [variable for variable in tx.stack if symbolic_values.kind(variable) != "Null"]
+    for position, variable in enumerate(below):
+        name = symbolic_values.node(variable) or f"stack[{position}]"
+        yield symbolic_values.crossing(name, variable)
+    cells = {*tx.cellvars(), *tx.freevars()}
+    for name, variable in tx.symbolic_locals.items():
+        if name in live and name not in cells and symbolic_values.kind(variable) != "Null":
+            yield symbolic_values.crossing(name, variable)
 
 
 HOOK = RecordingHook(

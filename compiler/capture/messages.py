@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tcw.compiler.control.error_words import first_line
-from tcw.compiler.trace.torch_logs.breaks import JOINED, Message
+from tcw.compiler.trace.torch_logs.logged_breaks import JOINED, Message
 
 _KEPT = 20_000
 

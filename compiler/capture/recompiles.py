@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from tcw.compiler.capture.callers import Caller, caller_of
-from tcw.compiler.capture.code import function_location, resumes_at, source_line
+from tcw.compiler.capture.code_objects import function_location, resumes_at, source_line
 from tcw.compiler.capture.failing_entry import TriedEntry, why_not
 from tcw.compiler.capture.recompile_advice import ARGUMENT, STACK, ChangedValue, advise
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
@@ -86,12 +86,10 @@ def install(recorder: Recorder) -> Uninstall:
                     )
                 )
 
-    undo = [
+    return undo_all(
         patch(convert_frame, "get_and_maybe_log_recompilation_reasons", finding),
         after_call(torch_guards, "get_guard_fail_reason", found_one),
-    ]
-
-    return undo_all(undo)
+    )
 
 
 def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> None:

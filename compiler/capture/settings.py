@@ -6,7 +6,12 @@ that the recording makes itself (`--set`) are in `Settings`, and our own are mad
 
 from __future__ import annotations
 
+import ast
 import importlib
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from tcw.compiler.control.hooks import RecordingHook, Uninstall
@@ -84,6 +89,44 @@ def _text(value: object) -> str:
     if type(value) is tuple:
         return "(" + ", ".join(map(_text, value)) + ("," if len(value) == 1 else "") + ")"
     return repr(value)
+
+
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{3,}")
+
+
+def setting_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Setting -> `VARIABLE=value`, for each variable that is set and from which torch has taken a
+    setting; those of `MODULES` that are imported. It is read from a module's text, where a default
+    is an expression such as `os.environ.get("TORCHINDUCTOR_MAX_AUTOTUNE") == "1"`."""
+    found: dict[str, str] = {}
+    for module in MODULES:
+        file = getattr(sys.modules.get(module), "__file__", None)
+        try:
+            text = Path(file).read_text(encoding="utf-8") if file else ""
+            wanted = {name for name in _VARIABLE.findall(text) if name in environ}
+            tree = ast.parse(text) if wanted else ast.Module([], [])
+        except (OSError, ValueError, SyntaxError):
+            continue
+        for setting, variable in _read(tree.body, module):
+            if variable in wanted:
+                found.setdefault(setting, f"{variable}={environ[variable][:LONGEST]}")
+    return found
+
+
+def _read(body: list[ast.stmt], prefix: str) -> Iterator[tuple[str, str]]:
+    """(setting, variable) for each text in an assigned expression that may be a variable's name."""
+    for one in body:
+        if isinstance(one, ast.ClassDef):
+            yield from _read(one.body, f"{prefix}.{one.name}")
+        elif isinstance(one, (ast.If, ast.Try)):
+            yield from _read(one.body, prefix)
+        elif isinstance(one, (ast.Assign, ast.AnnAssign)) and one.value is not None:
+            targets = one.targets if isinstance(one, ast.Assign) else [one.target]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            for node in ast.walk(one.value):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    for name in names:
+                        yield f"{prefix}.{name}", node.value
 
 
 HOOK = RecordingHook(

@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import structs
 
-from tcw.compiler.capture.code import function_location
+from tcw.compiler.capture.code_objects import function_location
 from tcw.compiler.capture.frames import last_finished
 from tcw.compiler.capture.messages import in_short
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
@@ -103,7 +103,7 @@ def install(recorder: Recorder) -> Uninstall:
                 if entry.more:
                     recorder.emit(structs.replace(entry.record, count=entry.more, at=0.0))
 
-    return undo_all([tell_of_repeated, *undo])
+    return undo_all(tell_of_repeated, *undo)
 
 
 HOOK = RecordingHook(

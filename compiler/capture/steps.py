@@ -6,16 +6,17 @@ the instruction, not on the size of the graph or function.
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tcw.compiler.capture.code import function_location, instruction_location
+from tcw.compiler.capture.code_objects import function_location, instruction_location
 from tcw.compiler.capture.frames import nesting
-from tcw.compiler.capture.variables import fx_node, stack_value
-from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.capture.symbolic_values import fx_node, stack_value
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, around_call, before_call, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.trace.function_names import user_name
@@ -251,19 +252,17 @@ def install(recorder: Recorder) -> Uninstall:
             with safely:
                 stepper.before(translator)
 
-    add = GuardsSet.add
-
-    @functools.wraps(add)
-    def add_guard(self: Any, guard: Any, *args: Any, **kwargs: Any) -> Any:
-        before = len(self)
-        result = add(self, guard, *args, **kwargs)
-        if not recorder.quiet and recorder.compile_id and len(self) > before:
+    @contextmanager
+    def adding(guards: Any, guard: Any, *_: Any, **__: Any) -> Iterator[None]:
+        before = len(guards)
+        yield
+        if not recorder.quiet and recorder.compile_id and len(guards) > before:
             with safely:
-                stepper.guarded(self, guard)
-        return result
+                stepper.guarded(guards, guard)
 
     return undo_all(
-        [before_call(InstructionTranslatorBase, "step", step), patch(GuardsSet, "add", add_guard)]
+        before_call(InstructionTranslatorBase, "step", step),
+        around_call(GuardsSet, "add", adding),
     )
 
 

@@ -11,7 +11,7 @@ import functools
 import importlib
 import inspect
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,11 +131,10 @@ def install_all(
         statuses.append(status)
         if status.available:
             undo.append(hook.install(recorder))
+    return statuses, undo_all(*undo)
 
-    return statuses, undo_all(undo)
 
-
-def undo_all(undo: Sequence[Callable[[], object]]) -> Uninstall:
+def undo_all(*undo: Callable[[], object]) -> Uninstall:
     """One undo for several, in reverse order; a second call does nothing."""
     left = list(undo)
 
@@ -192,6 +191,24 @@ def after_call(owner: object, name: str, note: Callable[..., object]) -> Uninsta
     def called(*args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
         note(result, *args, **kwargs)
+        return result
+
+    return _patch_function(owner, name, called)
+
+
+def around_call(
+    owner: object, name: str, context: Callable[..., AbstractContextManager[Any]]
+) -> Uninstall:
+    """From here on, a call of `owner.name` runs inside `context`, which is given its arguments.
+    What the block yields, if anything, is then called with the result."""
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with context(*args, **kwargs) as note:
+            result = original(*args, **kwargs)
+            if note is not None:
+                note(result)
         return result
 
     return _patch_function(owner, name, called)

@@ -38,7 +38,7 @@ def unread_texts_unwritten() -> Iterator[None]:
         return
     module: Any = resolve(_MODULE)
     patches = [patch(module, name, _asking_first(getattr(module, name))) for name in _WRITERS]
-    with during(undo_all(patches)):
+    with during(undo_all(*patches)):
         yield
 
 

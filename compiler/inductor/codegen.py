@@ -18,7 +18,7 @@ from tcw.compiler.graphs.realised import kept_graphs
 from tcw.compiler.inductor.generation import Draft, Generation, opened
 from tcw.compiler.inductor.kernel_lines import origins_of_lines
 from tcw.compiler.inductor.kernel_nests import cpp_nests, triton_nests, watch_nests
-from tcw.compiler.inductor.lowerings import Lowering, lowering_of
+from tcw.compiler.inductor.lowered_graphs import Lowering, lowering_of
 from tcw.compiler.inductor.scheduler_nodes import computed_by, sorted_nodes
 from tcw.compiler.trace.records import Wrapper
 
@@ -64,19 +64,15 @@ def install(recorder: Recorder) -> Uninstall:
         return result
 
     return undo_all(
-        [
-            patch(GraphLowering, "codegen", codegen),
-            patch(Scheduler, "codegen_extern_call", codegen_extern_call),
-            after_call(
-                CppScheduling, "define_kernel", safely.guarded(_record_kernel, recorder, "cpp")
-            ),
-            after_call(
-                TritonScheduling,
-                "define_kernel",
-                safely.guarded(_record_kernel, recorder, "triton"),
-            ),
-            watch_nests(safely),
-        ]
+        patch(GraphLowering, "codegen", codegen),
+        patch(Scheduler, "codegen_extern_call", codegen_extern_call),
+        after_call(CppScheduling, "define_kernel", safely.guarded(_record_kernel, recorder, "cpp")),
+        after_call(
+            TritonScheduling,
+            "define_kernel",
+            safely.guarded(_record_kernel, recorder, "triton"),
+        ),
+        watch_nests(safely),
     )
 
 

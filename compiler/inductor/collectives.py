@@ -15,7 +15,7 @@ from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id
 from tcw.compiler.graphs.nodes import format_argument, user_line
 from tcw.compiler.graphs.tensors import dtype_name, element_bytes, size
-from tcw.compiler.inductor.lowerings import lowering_of
+from tcw.compiler.inductor.lowered_graphs import lowering_of
 from tcw.compiler.inductor.predicted import predicting
 from tcw.compiler.inductor.scheduler_nodes import computed_by
 from tcw.compiler.trace.records import Collective, Collectives, TensorMeta

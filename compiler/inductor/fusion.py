@@ -8,14 +8,18 @@ reason, and `score_fusion_memory` the shared bytes. Nothing is computed twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from tcw.compiler.control.hooks import (
     RecordingHook,
     Uninstall,
     after_call,
+    around_call,
     before_call,
+    during,
     patch,
     undo_all,
 )
@@ -23,12 +27,12 @@ from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.decision import MOST_BETWEEN
 from tcw.compiler.engine.recording import current as listening
+from tcw.compiler.inductor.forced_fusion import LoopStates, judgement_off
 from tcw.compiler.inductor.fusion_attempts import Attempt, InductorFusion, fusions, running
 from tcw.compiler.inductor.fusion_names import names_between
+from tcw.compiler.inductor.fusion_overrides import Overruling
 from tcw.compiler.inductor.fusion_rules import rule_of
-from tcw.compiler.inductor.lowerings import lowering_of
-from tcw.compiler.inductor.overrule import Overruling
-from tcw.compiler.inductor.overrule_force import LoopStates, judgement_off
+from tcw.compiler.inductor.lowered_graphs import lowering_of
 from tcw.compiler.inductor.scheduler_nodes import group_of
 from tcw.compiler.trace.records import FusionGroups, FusionRound
 
@@ -38,19 +42,17 @@ def install(recorder: Recorder) -> Uninstall:
 
     owner = scheduler.Scheduler
     safely = Safely(recorder, HOOK.name, even_quiet=True)
-    undo = [
+    return undo_all(
         patch(owner, "can_fuse", _can_fuse(owner.can_fuse, recorder, safely)),
         after_call(owner, "score_fusion_memory", _shared),
         after_call(owner, "score_fusion_key", _score),
         patch(owner, "get_possible_fusions", _screen(owner.get_possible_fusions, recorder, safely)),
-        patch(owner, "fuse_nodes_once", _round(owner.fuse_nodes_once, recorder, safely)),
-        patch(owner, "fuse_two_nodes", _fuse(owner.fuse_two_nodes, recorder, safely)),
+        around_call(owner, "fuse_nodes_once", partial(_round, recorder, safely)),
+        around_call(owner, "fuse_two_nodes", partial(_fuse, recorder, safely)),
         after_call(owner, "will_fusion_create_cycle", _cycle),
         after_call(owner, "__init__", safely.guarded(_groups, recorder)),
         before_call(scheduler.WhyNoFuse, "__call__", _why),
-    ]
-
-    return undo_all(undo)
+    )
 
 
 def _fusion(recorder: Recorder, scheduler: Any) -> InductorFusion:
@@ -252,49 +254,38 @@ def _with_forced(
     return [*forced, *(pair for pair in found if (id(pair[0]), id(pair[1])) not in first)]
 
 
-def _round(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
-    def fuse_nodes_once(self: Any, nodes: Any, *args: Any, **kwargs: Any) -> Any:
-        fusion = None if _asleep(recorder) else safely(_fusion, recorder, self)
-        if fusion is None:
-            return original(self, nodes, *args, **kwargs)
-        fusion.round += 1
-        fusion.fused.clear()
-        before = len(nodes)
-        after = original(self, nodes, *args, **kwargs)
-        safely(fusion.write_last)
-        if not recorder.quiet:
-            recorder.emit(
-                FusionRound(
-                    graph=fusion.lowering.id,
-                    round=fusion.round,
-                    nodes_before=before,
-                    nodes_after=len(after),
-                    fused=tuple(fusion.fused),
-                )
-            )
-        return after
-
-    return fuse_nodes_once
+@contextmanager
+def _round(
+    recorder: Recorder, safely: Safely, scheduler: Any, *_: Any, **__: Any
+) -> Iterator[None]:
+    fusion = None if _asleep(recorder) else safely(_fusion, recorder, scheduler)
+    if fusion is None:
+        yield
+        return
+    fusion.round += 1
+    fusion.fused.clear()
+    yield
+    safely(fusion.write_last)
+    if not recorder.quiet:
+        graph, fused = fusion.lowering.id, tuple(fusion.fused)
+        recorder.emit(FusionRound(graph=graph, round=fusion.round, fused=fused))
 
 
-def _fuse(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
-    def keep(scheduler: Any, first: Any, second: Any, fused: Any) -> None:
-        names = (first.get_name(), second.get_name(), fused.get_name())
-        _fusion(recorder, scheduler).fused.append(names)
+@contextmanager
+def _fuse(
+    recorder: Recorder, safely: Safely, scheduler: Any, node1: Any, node2: Any, *_: Any, **__: Any
+) -> Iterator[Callable[[Any], object] | None]:
+    fusion = None if _asleep(recorder) else safely(_fusion, recorder, scheduler)
+    if fusion is None:
+        yield None
+        return
+    fused = fusion.fused
 
-    def fuse_two_nodes(self: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
-        fusion = None if _asleep(recorder) else safely(_fusion, recorder, self)
-        if fusion is not None:
-            fusion.fusing = True
-        try:
-            answer = original(self, node1, node2, *args, **kwargs)
-        finally:
-            if fusion is not None:
-                fusion.fusing = False
-                safely(keep, self, node1, node2, answer)
-        return answer
+    def keep(result: Any) -> None:
+        fused.append((node1.get_name(), node2.get_name(), result.get_name()))
 
-    return fuse_two_nodes
+    with during(patch(fusion, "fusing", True)):
+        yield safely.guarded(keep)
 
 
 def _nests(node: Any) -> list[set[str]]:

@@ -13,61 +13,39 @@ from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.decision import MOST_BETWEEN, Decision, decision_id
 from tcw.compiler.inductor.fusion_names import pair_names
 from tcw.compiler.inductor.fusion_rules import SILENT, rule_of
-from tcw.compiler.inductor.lowerings import Lowering
+from tcw.compiler.inductor.lowered_graphs import Lowering
 from tcw.compiler.trace.records import FusionPair
 
 if TYPE_CHECKING:
-    from tcw.compiler.inductor.overrule import Overruling
+    from tcw.compiler.inductor.fusion_overrides import Overruling
 
 
+@dataclass(eq=False, slots=True)
 class Attempt:
     """One call of `Scheduler.can_fuse`, from its start until its record is written."""
 
-    __slots__ = (
-        "between",
-        "by",
-        "cycle",
-        "first",
-        "forced",
-        "fused",
-        "id",
-        "mixed",
-        "outer",
-        "rejected_member",
-        "said",
-        "score",
-        "second",
-        "shared",
-        "silent",
-        "vertical",
-    )
-
-    def __init__(
-        self, id: str, first: str, second: str, vertical: bool, outer: Attempt | None
-    ) -> None:
-        self.id = id
-        self.first = first
-        self.second = second
-        self.vertical = vertical
-        self.outer = outer
-        """The pair of groups whose test includes this pair of members."""
-        self.said: tuple[str, tuple[Any, ...]] | None = None
-        """Inductor's last reason: format string and arguments."""
-        self.silent: tuple[str, str] | None = None
-        """(rule, function) of a check that rejected without a reason, after `said`."""
-        self.between: dict[str, str] = {}
-        """If nodes between the two rejected the pair: those, in schedule order, with their
-        names."""
-        self.rejected_member = ""
-        self.shared: int | None = None
-        self.mixed = False
-        self.score: object = None
-        self.cycle = False
-        self.fused = False
-        self.by = ""
-        """Id of the override that reversed Inductor's own verdict."""
-        self.forced = ("", "", "")
-        """`explain` of a rejection that an override reversed."""
+    id: str
+    first: str
+    second: str
+    vertical: bool
+    outer: Attempt | None
+    """The pair of groups whose test includes this pair of members."""
+    said: tuple[str, tuple[Any, ...]] | None = None
+    """Inductor's last reason: format string and arguments."""
+    silent: tuple[str, str] | None = None
+    """(rule, function) of a check that rejected without a reason, after `said`."""
+    between: dict[str, str] = field(default_factory=dict)
+    """If nodes between the two rejected the pair: those, in schedule order, with their names."""
+    rejected_member: str = ""
+    shared: int | None = None
+    mixed: bool = False
+    score: object = None
+    cycle: bool = False
+    fused: bool = False
+    by: str = ""
+    """Id of the override that reversed Inductor's own verdict."""
+    forced: tuple[str, str, str] = ("", "", "")
+    """`explain` of a rejection that an override reversed."""
 
     @property
     def numbers(self) -> dict[str, int | float]:

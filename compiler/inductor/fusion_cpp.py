@@ -42,11 +42,9 @@ def install(recorder: Recorder) -> Uninstall:
         return patch(CppScheduling, function, check)
 
     return undo_all(
-        [
-            after_call(CppScheduling, "_can_fuse_horizontal_impl", keep),
-            name("can_fuse_horizontal", _horizontal),
-            name("can_fuse_vertical", _vertical),
-        ]
+        after_call(CppScheduling, "_can_fuse_horizontal_impl", keep),
+        name("can_fuse_horizontal", _horizontal),
+        name("can_fuse_vertical", _vertical),
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tcw.compiler.inductor.lowerings import Lowering
+from tcw.compiler.inductor.lowered_graphs import Lowering
 
 
 def name_nodes(nodes: Iterable[Any], lowering: Lowering) -> None:

@@ -10,7 +10,7 @@ from typing import Literal
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.inductor.code_nests import nests_of
 from tcw.compiler.inductor.kernel_lines import Origin
-from tcw.compiler.inductor.lowerings import Lowering
+from tcw.compiler.inductor.lowered_graphs import Lowering
 from tcw.compiler.trace.loop_nests import loop_lines
 from tcw.compiler.trace.records import Kernel, KernelLine, Location, NestLoops
 

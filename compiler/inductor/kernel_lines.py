@@ -1,5 +1,11 @@
 """Which operation each line of a kernel computes, for both C++ and Triton.
 
+Inductor fuses pointwise nodes while lowering them, by composing their `inner_fn`s (`Loops` in
+torch/_inductor/ir.py), and traces the composition once a buffer is realised (loop_body.py). Each
+`inner_fn` is tagged with the FX node that was being lowered when it was created; the operations
+that are traced while it runs belong to that node. Those outside any `inner_fn` (the final store,
+the reduction itself) belong to the realised node.
+
 While an operation of a loop body is turned into code, torch's `InterpreterShim`
 (torch/_inductor/loop_body.py) identifies it, and `V.kernel.current_node` is its scheduler node. A
 `Mark` is inserted before each line that is then written into one of the kernel's own buffers. It is
@@ -14,28 +20,19 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
-from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from torch import fx
+
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.inductor.loop_origins import KEY
 
 Origin = tuple[str, str]
 """(lowered node, or "" if only the scheduler node is known; scheduler node)."""
 
 _BUFFERS = (
-    "compute",
-    "loads",
-    "stores",
-    "preloads",
-    "poststores",
-    "reduction_prefix",
-    "reduction_suffix",
-    "parallel_reduction_suffix",
-    "non_parallel_reduction_suffix",
-    "local_reduction_stores",
-    "post_loop_combine",
+    *("compute", "loads", "stores", "preloads", "poststores", "indexing_code", "body"),
+    *("reduction_prefix", "reduction_suffix", "parallel_reduction_suffix"),
+    *("non_parallel_reduction_suffix", "local_reduction_stores", "post_loop_combine"),
     "post_loop_store",
-    "indexing_code",
-    "body",
 )
 _KEPT = 16
 
@@ -47,20 +44,47 @@ def origins_of_lines(text: str) -> dict[int, Origin]:
     return _maps.get(text, {})
 
 
-class _Active:
-    """The shim that is running a loop body."""
+_KEY = "lowered_node"
+"""Key in the `meta` of a loop body's operations: name of the lowered node that they belong to."""
 
+
+class _Active:
+    """What is running now; compiles run one at a time."""
+
+    node: str = ""
+    """The FX node whose `inner_fn` it is."""
     shim: Any = None
+    """The one that turns a loop body into code."""
 
 
 def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.codegen import cpp
     from torch._inductor.codegen.common import DeferredLine
-    from torch._inductor.loop_body import InterpreterShim
+    from torch._inductor.ir import Loops
+    from torch._inductor.loop_body import InterpreterShim, LightTracer
     from torch._inductor.utils import IndentedBuffer
     from torch._inductor.virtualized import V
 
     active = _Active()
+
+    def tagged(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def inner_fn(*args: Any, **kwargs: Any) -> Any:
+            outer, active.node = active.node, name
+            try:
+                return function(*args, **kwargs)
+            finally:
+                active.node = outer
+
+        return inner_fn
+
+    def tag_loops(_result: None, loops: Any) -> None:
+        node = V.get_current_node()
+        if isinstance(node, fx.Node) and not recorder.quiet:
+            object.__setattr__(loops, "inner_fn", tagged(loops.inner_fn, node.name))
+
+    def tag_operation(operation: Any, *_: Any, **__: Any) -> None:
+        if active.node:
+            operation.meta[_KEY] = active.node
 
     class Mark(DeferredLine):  # type: ignore[misc]
         """A buffer entry that prints nothing: the origin of the next line."""
@@ -90,7 +114,7 @@ def install(recorder: Recorder) -> Uninstall:
                 if is_kernels_own(self, kernel):
                     node = getattr(kernel, "current_node", None)
                     operation = node.get_name() if node is not None else ""
-                    self._lines.append(Mark((shim.current_node.meta.get(KEY, ""), operation)))
+                    self._lines.append(Mark((shim.current_node.meta.get(_KEY, ""), operation)))
             original(self, line)
 
         return write
@@ -152,6 +176,8 @@ def install(recorder: Recorder) -> Uninstall:
         return get_lines_ref
 
     undo = [
+        after_call(Loops, "__post_init__", tag_loops),
+        after_call(LightTracer, "create_node", tag_operation),
         patch(IndentedBuffer, "writeline", writeline(IndentedBuffer.writeline)),
         patch(IndentedBuffer, "getvaluewithlinemap", printed(IndentedBuffer.getvaluewithlinemap)),
         patch(InterpreterShim, "run", run(InterpreterShim.run)),
@@ -160,7 +186,7 @@ def install(recorder: Recorder) -> Uninstall:
     if hasattr(IndentedBuffer, "get_lines_ref"):
         undo.append(patch(IndentedBuffer, "get_lines_ref", lines_ref(IndentedBuffer.get_lines_ref)))
 
-    return undo_all([*undo, _maps.clear])
+    return undo_all(*undo, _maps.clear)
 
 
 def _read(lines: list[Any], mark: type[Any]) -> dict[int, Origin]:
@@ -196,7 +222,9 @@ HOOK = RecordingHook(
         "torch._inductor.loop_body:InterpreterShim.run",
         "torch._inductor.codegen.common:DeferredLine",
         "torch._inductor.codegen.cpp:move_code_under_inner_loop",
-        "torch._inductor.virtualized:V",
+        "torch._inductor.ir:Loops.__post_init__",
+        "torch._inductor.loop_body:LightTracer.create_node",
+        "torch._inductor.virtualized:V.get_current_node",
     ),
     install=install,
     stage="codegen",

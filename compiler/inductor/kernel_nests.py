@@ -10,16 +10,17 @@ called for what becomes one nest. A Triton kernel has one nest.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from msgspec import structs
 
-from tcw.compiler.control.hooks import Uninstall, after_call, patch, undo_all
+from tcw.compiler.control.hooks import Uninstall, after_call, around_call, during, patch, undo_all
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.inductor.loops import NodeLoops, deeper, loops_of, renamed, unflattened
+from tcw.compiler.inductor.loop_bodies import NodeLoops, deeper, loops_of, renamed, unflattened
 from tcw.compiler.trace.records import LoopLine, NestLoops, Size
 
 
@@ -59,20 +60,14 @@ def watch_nests(safely: Safely) -> Uninstall:
     """Note the nests of C++ functions; returns the function that ends it."""
     from torch._inductor.codegen.cpp import CppScheduling, KernelGroup
 
-    generate = CppScheduling.codegen_outer_loop_node
-
-    def codegen_outer_loop_node(self: Any, node: Any, *args: Any, **kwargs: Any) -> Any:
-        _written.outer = node
-        try:
-            return generate(self, node, *args, **kwargs)
-        finally:
-            _written.outer = None
+    @contextmanager
+    def generating(_scheduling: Any, node: Any, *_: Any, **__: Any) -> Iterator[None]:
+        with during(patch(_written, "outer", node)):
+            yield
 
     return undo_all(
-        [
-            patch(CppScheduling, "codegen_outer_loop_node", codegen_outer_loop_node),
-            after_call(KernelGroup, "finalize_kernel", safely.guarded(_note)),
-        ]
+        around_call(CppScheduling, "codegen_outer_loop_node", generating),
+        after_call(KernelGroup, "finalize_kernel", safely.guarded(_note)),
     )
 
 

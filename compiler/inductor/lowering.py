@@ -8,13 +8,22 @@ after the whole graph has run: an operation belongs to its origin node.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import msgspec
 from torch import fx
 
-from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.control.hooks import (
+    RecordingHook,
+    Uninstall,
+    around_call,
+    before_call,
+    patch,
+    undo_all,
+)
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.nodes import COMPUTING, describe_graph, node_stack, target_name
@@ -26,9 +35,8 @@ from tcw.compiler.graphs.provenance import (
     replaced_names,
     replaced_node,
 )
-from tcw.compiler.graphs.realised import keep
-from tcw.compiler.inductor.lowerings import Lowering, forget, lowering_of
-from tcw.compiler.inductor.realised import realised_graph
+from tcw.compiler.graphs.realised import RealisedGraph, keep
+from tcw.compiler.inductor.lowered_graphs import Lowering, forget, lowering_of
 from tcw.compiler.trace.records import Location, Lowered, Node
 
 _MAX_NAMES = 8
@@ -39,13 +47,12 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.graph import GraphLowering
 
     safely = Safely(recorder, HOOK.name)
-    undo = [
+    return undo_all(
+        lambda: forget(recorder),
         *(before_call(compile_fx, name, _keep_names) for name in _PASSES),
-        patch(GraphLowering, "run", _run(GraphLowering.run, recorder, safely)),
+        around_call(GraphLowering, "run", partial(_run, recorder, safely)),
         patch(GraphLowering, "run_node", _run_node(GraphLowering.run_node)),
-    ]
-
-    return undo_all([lambda: forget(recorder), *undo])
+    )
 
 
 _PASSES = ("_recursive_joint_graph_passes", "_recursive_post_grad_passes")
@@ -75,20 +82,17 @@ def _run_node(original: Callable[..., Any]) -> Callable[..., Any]:
     return run_node
 
 
-def _run(original: Callable[..., Any], recorder: Recorder, safely: Safely) -> Callable[..., Any]:
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        safely(record_graph, recorder, self)
-        _results[id(self)] = {}
-        try:
-            result = original(self, *args, **kwargs)
-        finally:
-            results = _results.pop(id(self))
-        safely(_record_lowered, recorder, self, results)
-        if recorder.settings.verify:
-            safely(_keep, recorder, self, results)
-        return result
-
-    return run
+@contextmanager
+def _run(recorder: Recorder, safely: Safely, graph: Any, *_: Any, **__: Any) -> Iterator[None]:
+    safely(record_graph, recorder, graph)
+    results = _results[id(graph)] = {}
+    try:
+        yield
+    finally:
+        del _results[id(graph)]
+    safely(_record_lowered, recorder, graph, results)
+    if recorder.settings.verify:
+        safely(_keep, recorder, graph, results)
 
 
 def record_graph(recorder: Recorder, graph: Any) -> Lowering:
@@ -229,6 +233,65 @@ def fallback_reason(node: fx.Node, operations: Iterable[Any]) -> str:
     if "ExternKernelOut" in kinds and not (config.max_autotune or config.max_autotune_gemm):
         return "left to the library: templates are tried only with max_autotune"
     return "left to the library"
+
+
+def realised_graph(
+    id: str, graph: Any, results: Mapping[fx.Node, tuple[Any, Sequence[Any]]]
+) -> RealisedGraph:
+    """The buffers that hold the values of a `GraphLowering` after its `run`: of each node whose
+    `TensorBox` holds a buffer directly, not a view of one. `results`: the result of each node's
+    lowering, and the operations realised during it."""
+    found = RealisedGraph(id, graph.module)
+    makers: dict[str, str] = {}
+    for operation in graph.operations:
+        name = operation.get_operation_name()
+        buffers = tuple(output.get_name() for output in operation.get_outputs())
+        found.operations[name] = buffers
+        kinds = _kinds(operation)
+        if "ConcatKernel" in kinds:
+            pieces = tuple(piece.get_name() for piece in operation.inputs)
+            found.pieces.update(dict.fromkeys(buffers, pieces))
+        elif "MultiOutput" in kinds:
+            maker = makers.get(operation.inputs[0].get_name(), name)
+            if maker != name:
+                found.operations[maker] += buffers
+                name = maker
+        makers.update(dict.fromkeys(buffers, name))
+        for target in operation.get_mutation_names():
+            found.memory.update((buffer, target) for buffer in buffers if buffer != target)
+    for node, (result, operations) in results.items():
+        if node.op != "output":
+            place = _written_by(node, _place(result), operations)
+            if place:
+                found.places[node] = place
+    return found
+
+
+def _written_by(node: fx.Node, place: str, operations: Sequence[Any]) -> str:
+    """The buffer that stands for what a node writes in place, including memory that the node's own
+    lowering allocates and then writes, as scatters do. `place` if it writes nothing."""
+    schema = getattr(node.target, "_schema", None)
+    in_place = schema is not None and schema.is_mutable
+    writing = [
+        one
+        for one in operations
+        if (written := one.get_mutation_names()) and (in_place or place in written)
+    ]
+    outputs = writing[-1].get_outputs() if writing else ()
+    if outputs:
+        return str(outputs[0].get_name())
+    return "" if in_place else place
+
+
+def _place(result: Any) -> str:
+    if type(result).__name__ != "TensorBox" or type(result.data).__name__ != "StorageBox":
+        return ""
+    buffer = result.data.data
+    return str(buffer.get_name()) if "Buffer" in _kinds(buffer) else ""
+
+
+def _kinds(ir: Any) -> set[str]:
+    return {base.__name__ for base in type(ir).__mro__}
 
 
 _GRAPH = "torch._inductor.graph:GraphLowering"

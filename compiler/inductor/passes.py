@@ -11,7 +11,8 @@ from __future__ import annotations
 import importlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -22,7 +23,9 @@ from tcw.compiler.control.hooks import (
     RecordingHook,
     Uninstall,
     after_call,
+    around_call,
     before_call,
+    during,
     patch,
     undo_all,
 )
@@ -59,11 +62,9 @@ class _Pass:
     module: fx.GraphModule
     graph: str
     name: str
-    subsystem: str
     known: Snapshot
     """The graph as of the last recorded change, or as the pass found it."""
     since: float
-    patterns: list[str] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -95,7 +96,7 @@ class WatchedPasses:
         graph = current_graph_id()
         if outer is not None and outer.module is not module:
             graph = f"{outer.graph}/{_name_in(outer.module, module)}"
-        stage = _Stage(module, graph, name, "", *self._begin(module))
+        stage = _Stage(module, graph, name, *self._begin(module))
         self._running.passes.append(stage)
         self._watch(stage)
         return stage
@@ -122,15 +123,13 @@ class WatchedPasses:
         stage.module._register_deepcopy_hook(leave)
         stage.stop = partial(leave, stage.module)
 
-    def pass_starts(self, module: Any, name: str, subsystem: str) -> _Pass | None:
+    def pass_starts(self, module: Any, name: str) -> _Pass | None:
         """A named pass starts. Returns None if its graph is not the current one: torch also runs
         passes on the patterns that it registers."""
         if not self._running.passes or self._running.passes[-1].module is not module:
             return None
         outer = self._running.passes[-1]
-        started = _Pass(
-            module, outer.graph, name, subsystem or outer.subsystem, *self._begin(module)
-        )
+        started = _Pass(module, outer.graph, name, *self._begin(module))
         self._running.passes.append(started)
         return started
 
@@ -167,8 +166,6 @@ class WatchedPasses:
         """Record what the pass itself changed since `known`, if anything."""
         before, since = running.known, running.since
         running.known, running.since = after, now
-        patterns = tuple(dict.fromkeys(running.patterns))
-        running.patterns.clear()
         if same(before, after):
             return
         old = {(row.name, id(row.target)): row.name for row in before}
@@ -189,14 +186,12 @@ class WatchedPasses:
             PassChange(
                 graph=running.graph,
                 name=running.name,
-                subsystem=running.subsystem,
                 before=self.recorder.text(before_text),
                 after=self.recorder.text(after_text),
                 added=added,
                 removed=tuple(name for key, name in old.items() if key not in new),
                 seconds=now - since,
                 parent=self._running.passes[index - 1].name if index else "",
-                patterns=patterns,
             )
         )
 
@@ -212,7 +207,6 @@ class WatchedPasses:
         before = len(stage.created)
 
         def done() -> None:
-            running.patterns.append(pattern)
             created = stage.created[before:]
             note_made(running.graph, created, MadeNode(f"{running.name}: {pattern}", replaced))
 
@@ -245,91 +239,72 @@ def install(recorder: Recorder) -> Uninstall:
 
     passes = WatchedPasses(recorder)
     safely = Safely(recorder, HOOK.name)
-    undo: list[Uninstall] = []
+    running: dict[int, _Pass] = {}
 
-    def stage(place: str, words: str) -> None:
-        module, _, attribute = place.partition(":")
-        owner = importlib.import_module(module)
-        original = getattr(owner, attribute)
-
-        def staged(gm: Any, *args: Any, **kwargs: Any) -> Any:
-            if not isinstance(gm, fx.GraphModule) or not current_compile_id():
-                return original(gm, *args, **kwargs)
-            started = safely(passes.stage_starts, gm, words)
+    def stage(place: str, name: str) -> Uninstall:
+        @contextmanager
+        def staged(gm: Any, *_: Any, **__: Any) -> Iterator[None]:
+            watched = isinstance(gm, fx.GraphModule) and current_compile_id()
+            started = safely(passes.stage_starts, gm, name) if watched else None
             try:
-                return original(gm, *args, **kwargs)
+                yield
             finally:
                 if started is not None:
                     safely(passes.ends, started)
 
-        undo.append(patch(owner, attribute, staged))
+        module, _, attribute = place.partition(":")
+        return around_call(importlib.import_module(module), attribute, staged)
 
-    for place, words in STAGES.items():
-        stage(place, words)
-
-    codegen_and_compile = compile_fx.fx_codegen_and_compile
-
-    def codegen(*args: Any, **kwargs: Any) -> Any:
+    @contextmanager
+    def codegen(*_: Any, **kwargs: Any) -> Iterator[None]:
         graph = lowering_graph_id(kwargs.get("is_backward"), kwargs.get("is_inference"))
-        arch = predicting.get()
-        if arch:
+        if arch := predicting.get():
             graph = f"{graph}@{arch}"
         try:
             with in_hand(graph):
-                return codegen_and_compile(*args, **kwargs)
+                yield
         finally:
             forget(graph)
 
-    undo.append(patch(compile_fx, "fx_codegen_and_compile", codegen))
-
-    running: dict[int, _Pass] = {}
-
-    def entered(_result: Any, one: Any) -> None:
-        started = safely(passes.pass_starts, one.gm, str(one.passname), one.subsystem or "")
+    def entered(_result: Any, observer: Any) -> None:
+        started = safely(passes.pass_starts, observer.gm, str(observer.passname))
         if started is not None:
-            running[id(one)] = started
+            running[id(observer)] = started
 
-    def left(one: Any, *_error: Any) -> None:
-        started = running.pop(id(one), None)
+    def left(observer: Any, *_error: Any) -> None:
+        started = running.pop(id(observer), None)
         if started is not None:
             safely(passes.ends, started)
 
-    undo.append(after_call(GraphTransformObserver, "__enter__", entered))
-    undo.append(before_call(GraphTransformObserver, "__exit__", left))
-
-    replace_uses = fx.Node.replace_all_uses_with
-
-    def replaced(self: Any, replace_with: Any, *args: Any, **kwargs: Any) -> Any:
-        module = self.graph.owning_module
-        if isinstance(replace_with, fx.Node) or not getattr(module, "_replace_hooks", None):
-            return replace_uses(self, replace_with, *args, **kwargs)
+    @contextmanager
+    def replaced(node: Any, replace_with: Any, *_: Any, **__: Any) -> Iterator[None]:
+        module = node.graph.owning_module
+        hooks = getattr(module, "_replace_hooks", None)
+        if isinstance(replace_with, fx.Node) or not hooks:
+            yield
+            return
         # tensorify_python_scalars puts numbers in the place of nodes; torch asks what replaces a
         # node for its name if there is a hook
-        hooks, module._replace_hooks = module._replace_hooks, []
+        with during(patch(module, "_replace_hooks", [])):
+            yield
+
+    @contextmanager
+    def applied(entry: Any, match: Any, graph: Any, *_: Any, **__: Any) -> Iterator[None]:
+        done = safely(passes.replaces, match, graph, pattern_name(entry))
         try:
-            return replace_uses(self, replace_with, *args, **kwargs)
+            yield
         finally:
-            module._replace_hooks = hooks
+            if done is not None:
+                safely(done)
 
-    undo.append(patch(fx.Node, "replace_all_uses_with", replaced))
-
-    def pattern(kind: Any) -> None:
-        original = kind.apply
-
-        def apply(self: Any, match: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
-            done = safely(passes.replaces, match, graph, pattern_name(self))
-            try:
-                return original(self, match, graph, *args, **kwargs)
-            finally:
-                if done is not None:
-                    safely(done)
-
-        undo.append(patch(kind, "apply", apply))
-
-    for name in PATTERNS:
-        pattern(getattr(pattern_matcher, name))
-
-    return undo_all(undo)
+    return undo_all(
+        *(stage(place, name) for place, name in STAGES.items()),
+        around_call(compile_fx, "fx_codegen_and_compile", codegen),
+        after_call(GraphTransformObserver, "__enter__", entered),
+        before_call(GraphTransformObserver, "__exit__", left),
+        around_call(fx.Node, "replace_all_uses_with", replaced),
+        *(around_call(getattr(pattern_matcher, name), "apply", applied) for name in PATTERNS),
+    )
 
 
 HOOK = RecordingHook(

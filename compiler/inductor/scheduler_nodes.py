@@ -14,8 +14,8 @@ from tcw.compiler.engine.recording import current as listening
 from tcw.compiler.graphs.labels import copy_label, node_label
 from tcw.compiler.graphs.tensors import size
 from tcw.compiler.inductor.fusion_names import name_nodes
-from tcw.compiler.inductor.loops import nest_of
-from tcw.compiler.inductor.lowerings import Lowering, lowering_of
+from tcw.compiler.inductor.loop_bodies import nest_of
+from tcw.compiler.inductor.lowered_graphs import Lowering, lowering_of
 from tcw.compiler.trace.records import FusionGroup, SchedulerNode, Size
 
 
@@ -38,24 +38,22 @@ def install(recorder: Recorder) -> Uninstall:
     return before_call(Scheduler, "fuse_nodes", safely.guarded(write))
 
 
+_KINDS = {
+    "NopKernelSchedulerNode": "nop",
+    "ForeachKernelSchedulerNode": "foreach",
+    "GroupedSchedulerNode": "grouped",
+}
+
+
 def kind_of(node: Any) -> str:
     """`pointwise`, `reduction`, `scan`, `extern`, `template`, `nop`, `foreach` or `grouped`; for a
     fused node, that of its strongest member."""
-    name = type(node).__name__
-    if name == "NopKernelSchedulerNode":
-        return "nop"
-    if name == "ForeachKernelSchedulerNode":
-        return "foreach"
-    if name == "GroupedSchedulerNode":
-        return "grouped"
-    if node.is_template():
-        return "template"
-    if node.is_extern():
-        return "extern"
-    if node.is_split_scan():
-        return "scan"
-    if node.is_reduction():
-        return "reduction"
+    kind = _KINDS.get(type(node).__name__)
+    if kind is not None:
+        return kind
+    for kind in ("template", "extern", "split_scan", "reduction"):
+        if getattr(node, f"is_{kind}")():
+            return kind.removeprefix("split_")
     data = getattr(getattr(node, "node", None), "data", None)
     return "scan" if type(data).__name__ in ("Scan", "SplitScan") else "pointwise"
 

@@ -39,13 +39,11 @@ def install(recorder: Recorder) -> Uninstall:
         return before_call(owner, name, entered)
 
     return undo_all(
-        [
-            entering(GraphLowering, "run", "lowering"),
-            entering(Scheduler, "__init__", "fusion"),
-            entering(Scheduler, "codegen", "codegen"),
-            entering(PythonWrapperCodegen, "memory_plan_reuse", "memory"),
-            entering(PyCodeCache, "load_by_key_path", "build"),
-        ]
+        entering(GraphLowering, "run", "lowering"),
+        entering(Scheduler, "__init__", "fusion"),
+        entering(Scheduler, "codegen", "codegen"),
+        entering(PythonWrapperCodegen, "memory_plan_reuse", "memory"),
+        entering(PyCodeCache, "load_by_key_path", "build"),
     )
 
 

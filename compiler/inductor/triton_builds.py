@@ -72,10 +72,8 @@ def install(recorder: Recorder) -> Uninstall:
             safely(_record, recorder, kernel, request)
 
     return undo_all(
-        [
-            before_call(AsyncCompile, "triton", safely.guarded(asked)),
-            after_call(CachingAutotuner, "precompile", taken_in),
-        ]
+        before_call(AsyncCompile, "triton", safely.guarded(asked)),
+        after_call(CachingAutotuner, "precompile", taken_in),
     )
 
 

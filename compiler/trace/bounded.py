@@ -12,32 +12,8 @@ import re
 from collections import Counter
 from typing import Literal
 
-from tcw.compiler.trace.records import (
-    CacheLookup,
-    Collectives,
-    CudagraphRecording,
-    CudagraphSkip,
-    DdpBuckets,
-    EagerCollective,
-    EagerFallback,
-    End,
-    Environment,
-    Failure,
-    FrameEnd,
-    FrameSkipped,
-    FrameStart,
-    Graph,
-    GraphBreak,
-    Guards,
-    Kernel,
-    LeftOut,
-    Recompile,
-    Record,
-    Source,
-    Start,
-    TorchSettings,
-    Warned,
-)
+from tcw.compiler.trace import records
+from tcw.compiler.trace.records import Graph, LeftOut, Record
 
 LEAST = 1 << 20
 """Bytes of the smallest bound: below, not even one compile fits."""
@@ -49,15 +25,15 @@ LEVELS: tuple[Level, ...] = ("all", "outline", "headlines", "end")
 _FROM = {"all": 0.0, "outline": 0.5, "headlines": 0.75, "end": 0.98}
 """The part of the size at which each begins."""
 
-_ALWAYS = (Start, Environment, Failure, LeftOut, End)
+_ALWAYS = (records.Start, records.Environment, records.Failure, LeftOut, records.End)
 _HEADLINES = (
-    *_ALWAYS,
-    *(FrameStart, FrameEnd, GraphBreak, Recompile, EagerFallback, TorchSettings, Warned),
+    *(*_ALWAYS, records.FrameStart, records.FrameEnd, records.GraphBreak, records.Recompile),
+    *(records.EagerFallback, records.TorchSettings, records.Warned),
 )
 _OUTLINE = (
-    *_HEADLINES,
-    *(FrameSkipped, Guards, CacheLookup, Kernel, Collectives, DdpBuckets, EagerCollective),
-    *(CudagraphRecording, CudagraphSkip, Source),
+    *(*_HEADLINES, records.FrameSkipped, records.Guards, records.CacheLookup, records.Kernel),
+    *(records.Collectives, records.DdpBuckets, records.EagerCollective, records.Source),
+    *(records.CudagraphRecording, records.CudagraphSkip),
 )
 _KEPT: dict[Level, tuple[type[Record], ...]] = {
     "outline": _OUTLINE,
@@ -98,21 +74,23 @@ class Bound:
         """Whether this record of `length` bytes is written; it is counted either way. `needed`: a
         text of the outline. A record that would not fit is left out at any level."""
         kept = _KEPT.get(self.level)
-        takes = kept is None or isinstance(record, kept) or _captured(record, self.level)
-        takes = takes or (needed and self.level == "outline")
+        takes = kept is None or isinstance(record, kept)
+        if self.level == "outline":
+            captured = isinstance(record, Graph) and record.kind == "captured"
+            takes = takes or needed or captured
         room = self.size * (1.0 if isinstance(record, _ALWAYS) else _FROM["end"])
         if not takes or self.written + length > room:
-            self.left_out[_tag(record)] += 1
+            self.left_out[str(record.__struct_config__.tag)] += 1
             return False
         self.written += length
         return True
 
     def step(self) -> LeftOut | None:
         """The record of the next level, if it has been reached."""
-        next_ = next((one for one in LEVELS[LEVELS.index(self.level) + 1 :]), None)
-        if next_ is None or self.written < self.size * _FROM[next_]:
+        further = LEVELS[LEVELS.index(self.level) + 1 :]
+        if not further or self.written < self.size * _FROM[further[0]]:
             return None
-        self.level = next_
+        self.level = further[0]
         return LeftOut(level=self.level, size=self.size, records=dict(self.left_out))
 
     def last(self) -> LeftOut | None:
@@ -120,12 +98,3 @@ class Bound:
         if not self.left_out:
             return None
         return LeftOut(level=self.level, size=self.size, records=dict(self.left_out))
-
-
-def _captured(record: Record, level: Level) -> bool:
-    return level == "outline" and isinstance(record, Graph) and record.kind == "captured"
-
-
-def _tag(record: Record) -> str:
-    tag = record.__struct_config__.tag
-    return str(tag)

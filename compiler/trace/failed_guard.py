@@ -9,6 +9,7 @@ form is kept whole.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -89,19 +90,26 @@ GuardRule = Callable[[re.Match[str]], GuardFailure]
 """Reads a condition that its pattern matches; `take_apart` adds the text."""
 
 
-def _about(
-    match: re.Match[str],
+def _rule(
     what: str,
     kind: str,
-    name: str = "",
-    expected: str = "",
+    name: str = "{source}",
+    expected: str = "{expected}",
     seen: str = "",
     expression: str = "",
-) -> GuardFailure:
-    """A condition on the value that the pattern found, named by its source if `name` is ""."""
-    source = match["source"]
-    name = name or readable(source)
-    return GuardFailure("", what, kind, source, name, None, expected, seen, expression)
+) -> GuardRule:
+    """A condition on the value that the pattern found. The texts are filled in with the pattern's
+    groups: `name` with them in the user's terms, `expression` as they are."""
+
+    def rule(match: re.Match[str]) -> GuardFailure:
+        groups = defaultdict(str, {key: text or "" for key, text in match.groupdict().items()})
+        texts = [text.format_map(groups) for text in (expected, seen, expression)]
+        source = groups["source"]
+        for key in ("source", "other", "expression"):
+            groups[key] = readable(groups[key])
+        return GuardFailure("", what, kind, source, name.format_map(groups), None, *texts)
+
+    return rule
 
 
 def _tensor(match: re.Match[str]) -> GuardFailure:
@@ -136,7 +144,8 @@ def _device(keys: str) -> str:
 
 def _not_a_tensor(match: re.Match[str]) -> GuardFailure:
     seen, expected = class_name(match["seen"]), tensor_class(match["expected"] or "")
-    return _about(match, "type", "TENSOR_MATCH", expected=expected, seen=seen)
+    name = readable(match["source"])
+    return GuardFailure("", "type", "TENSOR_MATCH", match["source"], name, None, expected, seen)
 
 
 def _global_state(match: re.Match[str]) -> GuardFailure:
@@ -145,11 +154,7 @@ def _global_state(match: re.Match[str]) -> GuardFailure:
 
 
 def _ambient(kind: str) -> GuardRule:
-    def rule(match: re.Match[str]) -> GuardFailure:
-        expected = match.groupdict().get("expected", "")
-        return GuardFailure("", "state", kind, name=guard_name(kind, ""), expected=expected)
-
-    return rule
+    return _rule("state", kind, guard_name(kind, ""))
 
 
 def _duplicate(match: re.Match[str]) -> GuardFailure:
@@ -157,11 +162,6 @@ def _duplicate(match: re.Match[str]) -> GuardFailure:
     return GuardFailure(
         "", "alias", "NO_TENSOR_ALIASING", "", names, None, "different tensors", "one tensor"
     )
-
-
-def _same(match: re.Match[str]) -> GuardFailure:
-    names = f"{readable(match['source'])}, {readable(match['other'])}"
-    return _about(match, "alias", "DUPLICATE_INPUT", names, "one object", "different objects")
 
 
 def _identity(kind: str) -> GuardRule:
@@ -174,38 +174,14 @@ def _identity(kind: str) -> GuardRule:
 
 
 def _type(match: re.Match[str]) -> GuardFailure:
-    return _about(match, "type", "TYPE_MATCH", expected=class_name(match["type"] or ""))
-
-
-def _length(match: re.Match[str]) -> GuardFailure:
-    """Also `not L['items']`: torch's condition for an empty sequence or dictionary."""
-    name, expression = f"len({readable(match['source'])})", f"len({match['source']})"
-    expected = match.groupdict().get("expected", "0")
-    return _about(
-        match, "length", "SEQUENCE_LENGTH", name, expected=expected, expression=expression
-    )
-
-
-def _keys(match: re.Match[str]) -> GuardFailure:
-    expected, expression = match["expected"], match["expression"]
-    name = readable(expression)
-    return _about(match, "keys", "DICT_KEYS_MATCH", name, expected, expression=expression)
+    source, expected = match["source"], class_name(match["type"] or "")
+    return GuardFailure("", "type", "TYPE_MATCH", source, readable(source), expected=expected)
 
 
 def _present(what: str, kind: str, name: str) -> GuardRule:
-    """`name` has the name of what is looked for, and then of where."""
-
     def rule(match: re.Match[str]) -> GuardFailure:
         absent = match["absent"] is not None
-        words = name.format(match["name"], readable(match["source"]))
-        return _about(match, what, kind, words, expected=str(not absent), seen=str(absent))
-
-    return rule
-
-
-def _value(kind: str) -> GuardRule:
-    def rule(match: re.Match[str]) -> GuardFailure:
-        return _about(match, "value", kind, expected=match["expected"], expression=match["source"])
+        return _rule(what, kind, name, str(not absent), str(absent))(match)
 
     return rule
 
@@ -234,10 +210,13 @@ def _backend(match: re.Match[str]) -> GuardFailure:
     return GuardFailure("", "backend", "BACKEND_MATCH", "", "backend", None, expected, seen)
 
 
-def _deallocated(match: re.Match[str]) -> GuardFailure:
-    return _about(match, "deallocated", "", expected="alive", seen="deallocated")
+def _length(expected: str = "{expected}") -> GuardRule:
+    """`len(L['items']) == 2`; `not L['items']` is torch's condition for an empty one."""
+    return _rule("length", "SEQUENCE_LENGTH", "len({source})", expected, "", "len({source})")
 
 
+_SAME = _rule("alias", "DUPLICATE_INPUT", "{source}, {other}", "one object", "different objects")
+_EQUALS = _rule("value", "EQUALS_MATCH", expression="{source}")
 _L = r"(?P<source>[LG]\[.+?|[A-Za-z_]\w*(?:\.\w+|\[(?:'[^']*'|\d+)\])*)"
 _RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
     (re.compile(pattern, re.DOTALL), rule)
@@ -259,40 +238,46 @@ _RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
         (r"^___check_torch_function_mode_stack\(\)", _ambient("TORCH_FUNCTION_STATE")),
         (r"top_saved_tensors_hooks", _ambient("AUTOGRAD_SAVED_TENSORS_HOOKS")),
         (r"Duplicate tensors? found(?: where not expected!|: \[(?P<names>.*)\])?", _duplicate),
-        (rf"^{_L} is (?P<other>[LG]\[.+)$", _same),
+        (rf"^{_L} is (?P<other>[LG]\[.+)$", _SAME),
         (
             r"^___check_obj_id\((?P<source>.+?), \d+\)(?:, type=(?P<type>.+))?$",
             _identity("ID_MATCH"),
         ),
         (r"^___check_type_id\((?P<source>.+?), \d+\)(?:, type=(?P<type>.+))?$", _type),
         (r"^\w+GuardAccessor: .*? (?:on|of|in) (?P<source>[LG]\[.+)$", _identity("")),
-        (r"^len\((?P<source>.+)\) (?:==|!=) (?P<expected>\d+)$", _length),
-        (rf"^not {_L}$", _length),
+        (r"^len\((?P<source>.+)\) (?:==|!=) (?P<expected>\d+)$", _length()),
+        (rf"^not {_L}$", _length("0")),
         (
             r"^(?P<expression>list\(dict\.keys\((?P<source>.+)\)\)(?:\[\d+\])?) == "
             r"(?P<expected>.+)$",
-            _keys,
+            _rule("keys", "DICT_KEYS_MATCH", "{expression}", expression="{expression}"),
         ),
         (
             r"^(?P<absent>not )?___dict_contains\((?P<name>.+), (?P<source>[^,]+)\)$",
-            _present("keys", "DICT_CONTAINS", "{0} in {1}"),
+            _present("keys", "DICT_CONTAINS", "{name} in {source}"),
         ),
-        (rf"^{_L} is (?P<expected>not None|None)$", _value("NONE_MATCH")),
+        (
+            rf"^{_L} is (?P<expected>not None|None)$",
+            _rule("value", "NONE_MATCH", expression="{source}"),
+        ),
         (r"\.(?:size|stride)\(\)\[|\.storage_offset\(\)", _shape),
         (r"^hasattr\((?P<source>.+?), '_(?:dynamo|has_dynamo)_\w+'\) ==", _marking),
         (r"_has_dynamo_dim_marking", _marking),
         (
             rf"^(?P<absent>not )?hasattr\({_L}, '(?P<name>\w+)'\)$",
-            _present("attribute", "HASATTR", "hasattr({1}, '{0}')"),
+            _present("attribute", "HASATTR", "hasattr({source}, '{name}')"),
         ),
-        (rf"^{_L} == (?P<expected>.+)$", _value("EQUALS_MATCH")),
-        (rf"^___as_tensor\({_L}\)\.item\(\) == (?P<expected>.+)$", _value("EQUALS_MATCH")),
+        (rf"^{_L} == (?P<expected>.+)$", _EQUALS),
+        (rf"^___as_tensor\({_L}\)\.item\(\) == (?P<expected>.+)$", _EQUALS),
         (
             r"^BACKEND_MATCH failure: .*?(?:Cached backend: (?P<expected>.+?)\. New backend: "
             r"(?P<seen>.+?)\. )?If this",
             _backend,
         ),
-        (r"^Cache line invalidated because (?P<source>.+) got deallocated", _deallocated),
+        (
+            r"^Cache line invalidated because (?P<source>.+) got deallocated",
+            _rule("deallocated", "", expected="alive", seen="deallocated"),
+        ),
     )
 )
 """The first pattern that matches decides."""

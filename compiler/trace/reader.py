@@ -35,7 +35,7 @@ from tcw.compiler.trace.records import (
     Waiting,
 )
 from tcw.compiler.trace.torch_logs.decoder import LogDecoder, is_log
-from tcw.compiler.trace.torch_logs.files import open_log, process_of
+from tcw.compiler.trace.torch_logs.log_files import open_log, process_of
 from tcw.compiler.trace.unpacked import UnknownCompression, ends_early
 
 HEAD = 1 << 16

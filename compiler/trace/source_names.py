@@ -36,19 +36,10 @@ _REPLACEMENTS: tuple[tuple[re.Pattern[str], str], ...] = (
 _IMPORT = re.compile(r"__import_(\w+)")
 _CLASS = re.compile(r"^<class '(?:[\w<>]+\.)*(?P<name>\w+)'>$")
 ATEN_DTYPES = {
-    "Float": "float32",
-    "Double": "float64",
-    "Half": "float16",
-    "BFloat16": "bfloat16",
-    "Long": "int64",
-    "Int": "int32",
-    "Short": "int16",
-    "Char": "int8",
-    "Byte": "uint8",
-    "Bool": "bool",
-    "ComplexFloat": "complex64",
-    "ComplexDouble": "complex128",
-}
+    "Float": "float32", "Double": "float64", "Half": "float16", "BFloat16": "bfloat16",
+    "Long": "int64", "Int": "int32", "Short": "int16", "Char": "int8", "Byte": "uint8",
+    "Bool": "bool", "ComplexFloat": "complex64", "ComplexDouble": "complex128",
+}  # fmt: skip
 """ATen's name of a dtype -> torch's."""
 
 SOURCE = re.compile(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib
 import io
 import zlib
@@ -13,7 +14,6 @@ _ZSTD = b"\x28\xb5\x2f\xfd"
 _CHUNK = 1 << 20
 _PIECE = 512
 """Packed bytes at a time of a format of which four bytes can stand for 128 KB."""
-_AS_GZIP = 16 + zlib.MAX_WBITS
 
 
 class UnknownCompression(Exception):
@@ -44,26 +44,14 @@ class _Gzip(_Stream):
 
     def __init__(self, file: io.FileIO) -> None:
         self._file = file
-        self._held = b""
-        self._member = zlib.decompressobj(_AS_GZIP)
+        self._members = gzip.GzipFile(fileobj=file)
 
     def some(self, size: int) -> bytes:
-        while not self.damaged:
-            held = self._held or self._file.read(_CHUNK) or b""
-            if not held:
-                self.damaged = not self._member.eof
-                return b""
-            if self._member.eof:
-                self._member = zlib.decompressobj(_AS_GZIP)
-            try:
-                data = self._member.decompress(held, size)
-            except zlib.error:
-                self.damaged = True
-                return b""
-            self._held = self._member.unused_data or self._member.unconsumed_tail
-            if data:
-                return data
-        return b""
+        try:
+            return b"" if self.damaged else self._members.read1(size)
+        except (EOFError, gzip.BadGzipFile, zlib.error):
+            self.damaged = True
+            return b""
 
     def close(self) -> None:
         self._file.close()

@@ -84,7 +84,7 @@ FAULTS = (
     ),
     Fault(
         "a dynamic size has the name of the dimension before it",
-        "compiler/capture/guards.py",
+        "compiler/capture/compile_guards.py",
         'f"{source}.size()[{index}]"',
         'f"{source}.size()[{index + 1}]"',
         ("tests/cpu/capture/test_guards.py",),
@@ -98,7 +98,7 @@ FAULTS = (
     ),
     Fault(
         "a freed buffer lives one step longer",
-        "compiler/inductor/memory.py",
+        "compiler/inductor/memory_plan.py",
         "last=max(life.first, self.step - 1) if last",
         "last=max(life.first, self.step) if last",
         ("tests/cpu/inductor/test_memory.py",),

@@ -12,7 +12,7 @@ from torch._dynamo.utils import counters
 from torch._inductor.cudagraph_trees import get_manager, reset_cudagraph_trees
 
 from tcw.compiler.capture import frames
-from tcw.compiler.inductor import cudagraphs
+from tcw.compiler.inductor import cudagraph_hook
 from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip
 from tests.cpu.recorded import Recorded, record
 
@@ -42,7 +42,7 @@ def run(
     function: Callable[..., Any], calls: list[tuple[Any, ...]], **options: Any
 ) -> tuple[Recorded, int]:
     """The recording, and how many graphs torch has numbered."""
-    with record((frames.HOOK, cudagraphs.HOOK)) as found:
+    with record((frames.HOOK, cudagraph_hook.HOOK)) as found:
         compiled = torch.compile(function, mode="reduce-overhead", **options)
         with torch.no_grad():
             for given in calls:
@@ -77,7 +77,7 @@ def test_a_parameter_that_moves_is_recorded_again() -> None:
     net = Net().cuda()
     compiled = torch.compile(net, mode="reduce-overhead")
     (x,) = inputs(8)[0]
-    with record((frames.HOOK, cudagraphs.HOOK)) as found, torch.no_grad():
+    with record((frames.HOOK, cudagraph_hook.HOOK)) as found, torch.no_grad():
         kept = []
         for step in range(6):
             if step >= 3:
@@ -132,7 +132,7 @@ def test_a_part_on_the_cpu_is_between_two_graphs() -> None:
 def test_a_training_step() -> None:
     net = Net().cuda()
     compiled = torch.compile(net, mode="reduce-overhead")
-    with record((frames.HOOK, cudagraphs.HOOK)) as found:
+    with record((frames.HOOK, cudagraph_hook.HOOK)) as found:
         for (x,) in inputs(*[8] * 5):
             compiled(x).sum().backward()
             net.zero_grad(set_to_none=True)

@@ -285,7 +285,6 @@ def training() -> list[AnyRecord]:
             bytes=2 << 20,
             reason="cheaper than saving its inputs",
             location=at(21, "attention"),
-            used_by=("mul_9",),
         ),
     )
     split = Partition(

@@ -115,7 +115,7 @@ def _vetoed(record: AnyRecord) -> list[AnyRecord]:
         return [structs.replace(record, groups=tuple(groups))]
     if isinstance(record, FusionRound) and record.graph == GRAPH and record.round == 2:
         fused = (("op12_op13", "op14", "op12_op13_op14"), *record.fused[2:])
-        return [structs.replace(record, nodes_after=12, fused=fused)]
+        return [structs.replace(record, fused=fused)]
     if isinstance(record, Decided) and record.pair is not None and record.pair.graph == GRAPH:
         return _pair(record, record.pair)
     if isinstance(record, Speed):

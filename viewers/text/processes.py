@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 
-from tcw.compiler.trace.torch_logs.alike import Glance
+from tcw.compiler.trace.torch_logs.log_digests import Glance
 from tcw.viewers.collected import grouped
 from tcw.viewers.kit.lines import BLANK, TextLine, line
 from tcw.viewers.places import FileNames

@@ -16,9 +16,8 @@ import click
 
 from tcw.compiler.plain_file import NotPlain
 from tcw.compiler.trace.reader import TraceError
-from tcw.compiler.trace.torch_logs.alike import Glance, glance, glances
-from tcw.compiler.trace.torch_logs.apart import Parted, parted
-from tcw.compiler.trace.torch_logs.files import logs, of_process, process_of
+from tcw.compiler.trace.torch_logs.log_digests import Glance, Parted, glance, glances, parted
+from tcw.compiler.trace.torch_logs.log_files import logs, of_process, process_of
 from tcw.compiler.trace.unpacked import UnknownCompression
 from tcw.viewers.recording import Recording
 from tcw.viewers.text.lines import write

@@ -7,7 +7,7 @@ import os
 
 import torch
 
-from tcw.compiler.capture.setting_variables import setting_variables
+from tcw.compiler.capture.settings import setting_variables
 from tcw.compiler.processor import processor_name
 from tcw.compiler.trace.records import Environment, HookStatus
 from tcw.workbench.worker.toolchain import compiler_version

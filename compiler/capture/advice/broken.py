@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tcw.compiler.trace.torch_logs.breaks import Message
+from tcw.compiler.trace.torch_logs.logged_breaks import Message
 
 BUILTIN = re.compile(r"^builtin (\w+)\b")
 """torch's context of a break at a builtin function: its name."""

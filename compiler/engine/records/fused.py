@@ -34,7 +34,6 @@ class FusionRecords:
         """`emit` receives a function that creates a record."""
         self._compiled = compiled
         self._emit = emit
-        self._left = sum(not isinstance(one, Call) for one in compiled.operations.values())
 
     def tested(self, pair: Pair) -> FusionPair:
         first, second = _names(self._compiled, pair)
@@ -50,13 +49,10 @@ class FusionRecords:
         )
 
     def round(self, number: int, groups: int, fused: list[Pair]) -> None:
-        before, self._left = self._left, groups
         self._emit(
             lambda: FusionRound(
                 graph=self._compiled.id,
                 round=number,
-                nodes_before=before,
-                nodes_after=groups,
                 fused=tuple(_fused(self._compiled, pair) for pair in fused),
             )
         )

@@ -1,7 +1,7 @@
 """The loop nest of a node of the value graph, one operation per line.
 
-The operations have the names of Inductor's loop bodies (`compiler/inductor/loops.py`), so that the
-viewers show the nodes of both engines alike.
+The operations have the names of Inductor's loop bodies (`compiler/inductor/loop_bodies.py`), so
+that the viewers show the nodes of both engines alike.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ def install(recorder: Recorder) -> Uninstall:
         )
         return lambda: None
     # These import torch and Triton, which a recording for the CPU does not need.
-    from tcw.compiler.inductor.shadow import compile as shadow
+    from tcw.compiler.inductor.shadow import shadow_compile as shadow
 
     return shadow.install(recorder, architecture)
 

@@ -6,8 +6,10 @@ generation answers from an `Architecture`, and is restored afterwards.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from types import SimpleNamespace
@@ -21,7 +23,6 @@ from triton.runtime.driver import driver
 from tcw.compiler.control.hooks import patch
 from tcw.compiler.gpu.architectures import Architecture
 from tcw.compiler.inductor.predicted import predicting
-from tcw.compiler.inductor.shadow.guard import cuda_device_guard
 
 CACHED_ANSWERS = (
     "torch.utils._triton",
@@ -34,7 +35,7 @@ CACHED_ANSWERS = (
 
 @contextmanager
 def pretending(architecture: Architecture) -> Iterator[None]:
-    """Inside, `cuda:0` is a GPU of this architecture. Raises `guard.NoGuard` on failure."""
+    """Inside, `cuda:0` is a GPU of this architecture. Raises `NoGuard` on failure."""
     with ExitStack() as undo:
         undo.callback(predicting.reset, predicting.set(architecture.name))
         undo.enter_context(cuda_device_guard())
@@ -138,36 +139,26 @@ def _interface_of(architecture: Architecture) -> type:
 @contextmanager
 def _triton_driver(architecture: Architecture) -> Iterator[None]:
     before = driver._active
-    driver.set_active(_Driver(architecture))
+    driver.set_active(_driver(architecture))
     try:
         yield
     finally:
         driver._active = before
 
 
-class _Driver:
+def _driver(architecture: Architecture) -> SimpleNamespace:
     """Reports the device's properties to Triton; cannot load or launch anything."""
-
-    def __init__(self, architecture: Architecture) -> None:
-        self.target = GPUTarget("cuda", architecture.number, architecture.warp_size)
-        self.utils = SimpleNamespace(
-            get_device_properties=_constant(architecture.driver_properties())
-        )
-
-    def get_current_target(self) -> Any:
-        return self.target
-
-    def get_current_device(self) -> int:
-        return 0
-
-    def get_current_stream(self, device: object = None) -> int:
-        return 0
-
-    def get_active_torch_device(self) -> Any:
-        return torch.device("cuda", 0)
-
-    def get_device_interface(self) -> Any:
-        return device_interface.get_interface_for_device("cuda")
+    properties = _constant(architecture.driver_properties())
+    return SimpleNamespace(
+        utils=SimpleNamespace(get_device_properties=properties),
+        get_current_target=_constant(
+            GPUTarget("cuda", architecture.number, architecture.warp_size)
+        ),
+        get_current_device=_constant(0),
+        get_current_stream=_constant(0),
+        get_active_torch_device=_constant(torch.device("cuda", 0)),
+        get_device_interface=lambda: device_interface.get_interface_for_device("cuda"),
+    )
 
 
 def _forget_answers() -> None:
@@ -188,3 +179,57 @@ def _cache_clears(place: str) -> tuple[Callable[[], None], ...]:
         owner = getattr(owner, attribute)
     clears = (getattr(getattr(owner, name), "cache_clear", None) for name in dir(owner))
     return tuple(clear for clear in clears if callable(clear))
+
+
+REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
+"""`c10::impl::device_guard_impl_registry`, an array with one pointer per device type."""
+CPU, CUDA = 0, 1
+"""`c10::DeviceType`."""
+METHODS = 64
+"""More than `DeviceGuardImplInterface` has."""
+
+
+class NoGuard(Exception):
+    """This torch offers no way to a CUDA device guard; the message says what is missing."""
+
+
+@contextmanager
+def cuda_device_guard() -> Iterator[None]:
+    """Inside, fake CUDA tensors can be created; afterwards the registry is restored.
+
+    C++ looks up their device's guard in the registry of libc10. torch has a no-op guard for a CUDA
+    build that finds no GPU (c10/core/impl/DeviceGuardImplInterface.cpp), but installs it only in
+    place of one that counts no devices. So such a guard is installed for a moment: an object whose
+    virtual methods all return 0.
+    """
+    registry = _registry()
+    before = registry[CUDA]
+    if before:
+        # A CUDA build: torch's own function replaces the guard if it finds no GPU.
+        torch._C._ensureCUDADeviceGuardSet()
+        yield
+        return
+    zero = ctypes.CFUNCTYPE(ctypes.c_int)(lambda: 0)
+    address = ctypes.cast(zero, ctypes.c_void_p).value
+    methods = (ctypes.c_void_p * METHODS)(*[address] * METHODS)
+    placeholder = (ctypes.c_void_p * 2)(ctypes.addressof(methods), None)
+    registry[CUDA] = ctypes.addressof(placeholder)
+    try:
+        torch._C._ensureCUDADeviceGuardSet()
+        if registry[CUDA] == ctypes.addressof(placeholder):
+            raise NoGuard(f"torch {torch.__version__} kept its CUDA device guard")
+        yield
+    finally:
+        registry[CUDA] = None
+
+
+def _registry() -> ctypes.Array[ctypes.c_void_p]:
+    folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+    try:
+        library = ctypes.CDLL(os.path.join(folder, "libc10.so"))
+        registry = (ctypes.c_void_p * (CUDA + 1)).in_dll(library, REGISTRY)
+    except (OSError, ValueError) as error:
+        raise NoGuard(f"torch {torch.__version__} has no registry of device guards") from error
+    if not registry[CPU]:
+        raise NoGuard(f"torch {torch.__version__} lays out its registry of guards differently")
+    return registry

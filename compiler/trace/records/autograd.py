@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tcw.compiler.trace.records.base import Bytes, Count, Location, Number, Part, Record, TensorMeta
+from tcw.compiler.trace.records.base import *
 
 
 class SavedValue(Part):
@@ -21,8 +21,6 @@ class SavedValue(Part):
     weight: Number | None = None
     """Capacity of its edge in the min-cut."""
     location: Location | None = None
-    used_by: tuple[str, ...] = ()
-    """Nodes of the backward graph that read it."""
 
 
 class Partition(Record):

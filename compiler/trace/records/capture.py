@@ -6,21 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tcw.compiler.trace.records.base import (
-    Advice,
-    Bytes,
-    Count,
-    Index,
-    Line,
-    Location,
-    Number,
-    Part,
-    Record,
-    Seconds,
-    TensorMeta,
-    TextHash,
-    Whole,
-)
+from tcw.compiler.trace.records.base import *
 
 
 class FrameStart(Record):

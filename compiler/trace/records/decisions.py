@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tcw.compiler.trace.records.base import Index, Location, Number, Part, Record, TextHash
+from tcw.compiler.trace.records.base import *
 from tcw.compiler.trace.records.loops import LoopLine
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tcw.compiler.trace.records.base import Count, Location, Part, Record, TensorMeta, TextHash
+from tcw.compiler.trace.records.base import *
 
 GraphKind = Literal[
     "captured",  # Dynamo's output graph                 id `0/0`

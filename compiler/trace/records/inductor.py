@@ -4,20 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tcw.compiler.trace.records.base import (
-    Bytes,
-    Count,
-    Index,
-    Line,
-    Location,
-    Part,
-    Record,
-    Seconds,
-    Size,
-    TensorMeta,
-    TextHash,
-    Whole,
-)
+from tcw.compiler.trace.records.base import *
 from tcw.compiler.trace.records.loops import LoopLine
 
 
@@ -27,7 +14,6 @@ class PassChange(Record):
     graph: str
     """`0/0/joint`, `0/0/forward`, …"""
     name: str
-    subsystem: str
     before: TextHash
     after: TextHash
     added: tuple[str, ...] = ()
@@ -35,8 +21,6 @@ class PassChange(Record):
     seconds: Seconds = 0.0
     parent: str = ""
     """The enclosing pass, if passes nest."""
-    patterns: tuple[str, ...] = ()
-    """The patterns that were replaced, as torch names them, each once."""
 
 
 class Lowered(Record):
@@ -90,8 +74,6 @@ class FusionRound(Record):
 
     graph: str
     round: Index
-    nodes_before: Count
-    nodes_after: Count
     fused: tuple[tuple[str, str, str], ...] = ()
     """(first, second, name of the fused node)."""
 

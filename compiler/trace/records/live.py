@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tcw.compiler.trace.records.base import Count, Error, Index, Location, Noise, Record, Seconds
+from tcw.compiler.trace.records.base import *
 from tcw.compiler.trace.records.measure import Timed
 from tcw.compiler.trace.records.session import Settings, Stage
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.compiler.trace.records.base import Index, Part, Size
+from tcw.compiler.trace.records.base import *
 
 
 class LoopLine(Part):

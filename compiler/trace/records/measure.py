@@ -2,18 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.compiler.trace.records.base import (
-    Bytes,
-    Count,
-    Error,
-    Location,
-    Milliseconds,
-    Noise,
-    Part,
-    Ratio,
-    Record,
-    Seconds,
-)
+from tcw.compiler.trace.records.base import *
 
 
 class Timed(Part):

@@ -8,23 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tcw.compiler.trace.records.base import (
-    Bytes,
-    Count,
-    Error,
-    Index,
-    Line,
-    Location,
-    Noise,
-    Number,
-    Part,
-    Ratio,
-    Record,
-    Seconds,
-    TensorMeta,
-    TextHash,
-    UnixTime,
-)
+from tcw.compiler.trace.records.base import *
 from tcw.compiler.trace.records.measure import Timed
 
 CallPhase = Literal["", "forward", "backward", "step"]

@@ -6,20 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from tcw.compiler.trace.records.base import (
-    Bytes,
-    Count,
-    Index,
-    Location,
-    Number,
-    Part,
-    Record,
-    Seconds,
-    TensorMeta,
-    TextHash,
-    UnixTime,
-    Whole,
-)
+from tcw.compiler.trace.records.base import *
 
 Stage = Literal[
     "load", "capture", "autograd", "lowering", "fusion", "memory", "codegen", "build", "run"

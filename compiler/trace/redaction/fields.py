@@ -102,9 +102,9 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "NewGuard": _fields("kind", name=W),
     "Bytecode": _fields(function=N, text=C),
     "Partition": _fields("compile_id joint forward backward partitioner"),
-    "SavedValue": _fields(node=W, reason=W, used_by=W),
+    "SavedValue": _fields(node=W, reason=W),
     "PassChange": _fields(
-        "graph", name=W, subsystem=W, before=P, after=P, added=W, removed=W, parent=W, patterns=W
+        "graph", name=W, before=P, after=P, added=W, removed=W, parent=W
     ),
     "Lowered": _fields("graph ir operations", node=W, target=T, fallback=W),
     "SchedulerNode": _fields(

@@ -37,14 +37,19 @@ from tcw.compiler.trace.records import (
     Text,
     TextHash,
 )
-from tcw.compiler.trace.torch_logs import cudagraphs, frames
-from tcw.compiler.trace.torch_logs.breaks import graph_break, unexplained_break
+from tcw.compiler.trace.torch_logs import logged_frames
 from tcw.compiler.trace.torch_logs.entries import HEADER, EntryReader, LogEntry
-from tcw.compiler.trace.torch_logs.files import rank_of
-from tcw.compiler.trace.torch_logs.graphs import KINDS, Graphs
-from tcw.compiler.trace.torch_logs.guards import guards_of, listed_guards, recompile, with_bounds
-from tcw.compiler.trace.torch_logs.phases import Phases
-from tcw.compiler.trace.torch_logs.places import Files, outside_torch, users
+from tcw.compiler.trace.torch_logs.log_files import rank_of
+from tcw.compiler.trace.torch_logs.logged_breaks import graph_break, unexplained_break
+from tcw.compiler.trace.torch_logs.logged_graphs import KINDS, Graphs
+from tcw.compiler.trace.torch_logs.logged_guards import (
+    guards_of,
+    listed_guards,
+    recompile,
+    with_bounds,
+)
+from tcw.compiler.trace.torch_logs.logged_phases import Phases
+from tcw.compiler.trace.torch_logs.logged_places import Files, outside_torch, users
 from tcw.compiler.trace.writer import clean, text_hash
 
 NEVER: tuple[Any, ...] = (
@@ -108,7 +113,7 @@ class LogDecoder:
         self._triton = ""
         self._python = ""
         self._texts: set[TextHash] = set()
-        self._frames = frames.Frames()
+        self._frames = logged_frames.Frames()
         self._symbols: dict[str, dict[str, DynamicSize]] = {}
         """Compile -> its symbolic sizes, by their source."""
         self._guards: dict[str, Guards] = {}
@@ -278,7 +283,7 @@ class LogDecoder:
             return
         self._emit(phase)
         kind = "backward" if self._phases.backward else self._graphs.of_forward(phase.compile_id)
-        recorded = cudagraphs.recording_of(phase, kind)
+        recorded = logged_frames.cudagraph_recording(phase, kind)
         if recorded is not None:
             self._emit(recorded)
 
@@ -348,7 +353,7 @@ class LogDecoder:
         self._frames.guarded[compile_id] = record
 
     def _symbol(self, entry: LogEntry) -> None:
-        size = frames.dynamic_size(entry.data)
+        size = logged_frames.dynamic_size(entry.data)
         if size is not None:
             self._symbols.setdefault(entry.compile_id, {})[size.source] = size
 
@@ -376,18 +381,18 @@ class LogDecoder:
     def _metrics(self, entry: LogEntry) -> None:
         if not isinstance(entry.data, dict):
             return
-        metrics = frames.Metrics(entry.data, entry.compile_id, self._compiles)
+        metrics = logged_frames.Metrics(entry.data, entry.compile_id, self._compiles)
         if metrics.file:
             self._files.add(metrics.file)
         self._graphs.write_kernels(metrics.compile_id)
         self._learn(metrics)
         self._emit_all(self._phases.summed(metrics.compile_id, metrics.start, metrics.nested))
-        skip = cudagraphs.skip_of(metrics, self._files)
+        skip = logged_frames.cudagraph_skip(metrics, self._files)
         if skip is not None:
             self._emit(skip)
         self._emit_all(self._frames.end(metrics, self._files))
 
-    def _learn(self, metrics: frames.Metrics) -> None:
+    def _learn(self, metrics: logged_frames.Metrics) -> None:
         self._python = self._python or metrics.words("python_version")
         self._triton = self._triton or metrics.words("triton_version")
         if torch := metrics.words("pytorch_version"):

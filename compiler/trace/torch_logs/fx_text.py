@@ -12,7 +12,7 @@ from tcw.compiler.trace.dtypes import SHORT_NAMES
 from tcw.compiler.trace.records import Location, Node, Size, TensorMeta
 from tcw.compiler.trace.records.base import MOST
 from tcw.compiler.trace.refs import digits
-from tcw.compiler.trace.torch_logs.places import outside_torch
+from tcw.compiler.trace.torch_logs.logged_places import outside_torch
 
 _WIDTHS = {
     **dict.fromkeys(("int8", "uint8", "bool", "float8_e4m3fn", "float8_e5m2"), 1),
@@ -59,26 +59,10 @@ _ITEM = re.compile(r"^(?P<of>\w+)\[(?P<item>.*)\]$", re.DOTALL)
 _ATTRIBUTE = re.compile(r"^(?P<of>\w+)\.(?P<name>\w+)$")
 _PREFIX = re.compile(r"^(?P<operator>[-+~])(?P<right>\w+)$")
 _OPERATORS = {
-    "+": "add",
-    "-": "sub",
-    "*": "mul",
-    "//": "floordiv",
-    "/": "truediv",
-    "%": "mod",
-    "@": "matmul",
-    "<<": "lshift",
-    ">>": "rshift",
-    "&": "and_",
-    "|": "or_",
-    "^": "xor",
-    "**": "pow",
-    "==": "eq",
-    "!=": "ne",
-    "<": "lt",
-    ">": "gt",
-    "<=": "le",
-    ">=": "ge",
-}
+    "+": "add", "-": "sub", "*": "mul", "//": "floordiv", "/": "truediv", "%": "mod",
+    "@": "matmul", "<<": "lshift", ">>": "rshift", "&": "and_", "|": "or_", "^": "xor",
+    "**": "pow", "==": "eq", "!=": "ne", "<": "lt", ">": "gt", "<=": "le", ">=": "ge",
+}  # fmt: skip
 _GLOBAL = re.compile(r"^_?(?P<module>math|cmath|operator)[._](?P<name>\w+)$")
 """Functions of Python's modules: the text names some by a variable, `math_exp`."""
 _WRAPPED = "torch__dynamo_utils_"

@@ -8,9 +8,9 @@ from functools import partial
 import pytest
 import torch
 
-from tcw.compiler.autograd import HOOKS, graphs
+from tcw.compiler.autograd import HOOKS, autograd_graphs
 from tcw.compiler.graphs.current import lowering_graph_id
-from tcw.compiler.inductor import caches, passes
+from tcw.compiler.inductor import cache_lookups, passes
 from tcw.compiler.trace.records import CacheLookup, Graph, Partition, PassChange, Warned
 from tests.cpu.models import Broken, Mlp, line
 from tests.cpu.recorded import Recorded, record, without_codegen
@@ -210,7 +210,7 @@ def test_a_compile_from_the_cache_says_so():
     def f(x):
         return x @ x  # a call into ATen, so that nothing has to be built
 
-    with record((*HOOKS, caches.HOOK), caches=True) as recorded:
+    with record((*HOOKS, cache_lookups.HOOK), caches=True) as recorded:
         x = torch.randn(4, 4, requires_grad=True)
         torch.compile(f)(x).backward(x.detach())
         before = len(recorded.all(Graph))
@@ -225,7 +225,7 @@ def test_a_bug_of_ours_never_reaches_the_compile(monkeypatch):
     def broken(*args, **kwargs):
         raise KeyError("ours")
 
-    monkeypatch.setattr(graphs, "describe_graph", broken)
+    monkeypatch.setattr(autograd_graphs, "describe_graph", broken)
     with record(HOOKS) as recorded:
         x = torch.randn(8, requires_grad=True)
         torch.compile(lambda x: x.sin().sum(), backend=without_codegen)(x).backward()

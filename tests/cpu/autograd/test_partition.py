@@ -109,17 +109,13 @@ def test_recomputed_are_the_nodes_on_both_sides(mlp):
     assert partition.recomputed == len(sides[0] & sides[1]) > 0
 
 
-def test_bytes_lines_and_readers(mlp):
+def test_bytes_and_lines(mlp):
     recorded, _ = mlp
     partition = only(recorded)
     saved = named(partition, "saved")
     assert saved["addmm"].bytes == 8 * 64 * 4
     assert saved["addmm"].location.line == line("up")
     assert partition.saved_bytes == sum(value.bytes for value in saved.values())
-    backward = {node.name: node for node in recorded.graphs["0/0/backward"].nodes}
-    for value in partition.values:
-        assert value.used_by
-        assert all(value.node in backward[reader].inputs for reader in value.used_by)
 
 
 def test_reasons_are_those_of_the_cut(mlp):
@@ -214,4 +210,3 @@ def test_random_numbers_in_a_checkpointed_region():
     assert len(crossing) == sum(not name.startswith("tangents") for name in taken)
     added = [v for v in crossing.values() if v.node not in taken or v.node.startswith("rng")]
     assert all("random number state" in value.reason for value in added)
-    assert all(value.used_by for value in crossing.values())

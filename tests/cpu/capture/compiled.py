@@ -11,13 +11,13 @@ from unittest import mock
 import torch
 from torch._dynamo.utils import counters
 
-from tcw.compiler.capture import fallbacks, frames, graph_breaks, graphs, skips, steps
+from tcw.compiler.capture import captured_graphs, fallbacks, frames, graph_breaks, skips, steps
 from tcw.compiler.trace.records import Warned
 from tcw.viewers.recording import Recording
 from tests.cpu import recorded
 from tests.cpu.structured_trace import Event, structured_trace
 
-HOOKS = [module.HOOK for module in (frames, graphs, graph_breaks, skips, fallbacks, steps)]
+HOOKS = [module.HOOK for module in (frames, captured_graphs, graph_breaks, skips, fallbacks, steps)]
 _PLACE = re.compile(r"Graph break in user code at (?P<file>.+):(?P<line>\d+)\n")
 _CODE = re.compile(r"gb(?P<code>\d{4})\.html")
 

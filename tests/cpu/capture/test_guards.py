@@ -12,7 +12,7 @@ import torch
 from torch._dynamo import guards as torch_guards
 
 from tcw.compiler.capture import HOOKS
-from tcw.compiler.capture import guards as guards_hook
+from tcw.compiler.capture import compile_guards as guards_hook
 from tcw.compiler.capture.guard_tree import parse_global_state, walk_guard_tree
 from tcw.compiler.trace.records import Guard, Guards, Source, Warned
 from tests.cpu.capture.conftest import Capture

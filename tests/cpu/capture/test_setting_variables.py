@@ -9,7 +9,7 @@ import types
 
 import pytest
 
-from tcw.compiler.capture.setting_variables import setting_variables
+from tcw.compiler.capture.settings import setting_variables
 
 KNOWN = {
     "torch._inductor.config.max_autotune": ("TORCHINDUCTOR_MAX_AUTOTUNE", "1", "True"),

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
-from tcw.compiler.capture.variables import kind, unwrapped
+from tcw.compiler.capture.symbolic_values import kind, unwrapped
 from tcw.compiler.trace.records import Bytecode, Graph, Guards, Step
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import Compiled, compiled

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcw.compiler.capture.values import describe_value
+from tcw.compiler.capture.value_words import describe_value
 
 
 class Colour(enum.Enum):

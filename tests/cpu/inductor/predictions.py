@@ -13,7 +13,7 @@ import torch
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.inductor.predicted import predicting
-from tcw.compiler.inductor.shadow import compile as shadow
+from tcw.compiler.inductor.shadow import shadow_compile as shadow
 from tcw.compiler.trace.records import KernelBinary, Record, Settings, Warned
 from tcw.compiler.trace.writer import TraceWriter
 

@@ -12,7 +12,7 @@ from torch._inductor import remote_cache
 from torch._inductor.remote_cache import RemoteCache
 from torch._inductor.runtime import autotune_cache
 
-from tcw.compiler.inductor import caches
+from tcw.compiler.inductor import cache_lookups
 from tcw.compiler.trace.key_components import changed, difference, missed, read_key, stored, written
 from tcw.compiler.trace.records import CacheLookup
 from tests.cpu.recorded import Recorded, record
@@ -45,7 +45,7 @@ def session():
     """Two sizes, then the first again, from empty caches."""
     counters.clear()
     w = torch.randn(8, 8, requires_grad=True)
-    with record((caches.HOOK,), caches=True) as recorded:
+    with record((cache_lookups.HOOK,), caches=True) as recorded:
         compiled = torch.compile(f, dynamic=False)
         compiled(torch.randn(4, 8), w).backward(torch.ones(4, 8))
         compiled(torch.randn(6, 8), w)
@@ -91,7 +91,7 @@ def test_a_miss_says_what_changed(session):
 def test_a_bypass_says_why():
     counters.clear()
     unhashable = torch._inductor.config.patch(post_grad_custom_pre_pass=lambda graph: None)
-    with record((caches.HOOK,), caches=True) as recorded, torch.no_grad(), unhashable:
+    with record((cache_lookups.HOOK,), caches=True) as recorded, torch.no_grad(), unhashable:
         torch.compile(f)(torch.randn(4, 4), torch.randn(4, 4))
         says = counted()
     assert ours(recorded) == says
@@ -103,7 +103,7 @@ def test_a_bypass_says_why():
 
 
 def test_caches_that_are_off_are_not_asked():
-    with record((caches.HOOK,)) as recorded, torch.no_grad():
+    with record((cache_lookups.HOOK,)) as recorded, torch.no_grad():
         torch.compile(f)(torch.randn(4, 4), torch.randn(4, 4))
     assert recorded.all(CacheLookup) == []
 
@@ -112,7 +112,7 @@ def test_an_entry_whose_code_is_gone():
     from torch._inductor.codecache import FxGraphCache
 
     x, w = torch.randn(4, 4), torch.randn(4, 4)
-    with record((caches.HOOK,), caches=True) as recorded, torch.no_grad():
+    with record((cache_lookups.HOOK,), caches=True) as recorded, torch.no_grad():
         torch.compile(f)(x, w)
         FxGraphCache.clear()
         torch._dynamo.reset()
@@ -127,10 +127,10 @@ def test_an_entry_whose_code_is_gone():
 
 
 def test_an_entry_for_other_sizes():
-    with record((caches.HOOK,)) as recorded:
-        lookups = caches.Caches(recorded.recorder)
+    with record((cache_lookups.HOOK,)) as recorded:
+        lookups = cache_lookups.Caches(recorded.recorder)
         info = {"cache_status_detailed": "guard_miss", "cache_status_guard_expr": "L[0] < 9"}
-        lookups.lookup(caches.AUTOGRAD, "miss", info)
+        lookups.lookup(cache_lookups.AUTOGRAD, "miss", info)
     (lookup,) = recorded.all(CacheLookup)
     assert lookup.missed == "an entry with this key, but not for these sizes: L[0] < 9"
 
@@ -149,7 +149,7 @@ def test_a_remote_cache(monkeypatch):
         def _log_sample(self, sample) -> None:
             pass
 
-    with record((caches.HOOK,)) as recorded:
+    with record((cache_lookups.HOOK,)) as recorded:
         assert Away().get("there") == {"found": 1}
         assert Away().get("not there") is None
     found = [(r.cache, r.verdict, r.key) for r in recorded.all(CacheLookup)]
@@ -161,7 +161,7 @@ def test_configurations_of_triton_kernels_are_files_of_this_machine(tmp_path):
     made = getattr(autotune_cache, "LocalAutotuneCache", None) or remote_cache.LocalAutotuneCache
     cache = made(*(["any"] if "cache_id" in signature(made.__init__).parameters else []))
     place = str(tmp_path / "kernel.best_config")
-    with record((caches.HOOK,)) as recorded:
+    with record((cache_lookups.HOOK,)) as recorded:
         assert cache.get(place) is None
         cache.put(place, {"XBLOCK": 256})
         assert cache.get(place) == {"XBLOCK": 256}
@@ -174,7 +174,7 @@ def test_it_is_put_back():
     from torch._inductor.codecache import FxGraphCache
 
     before = dict(vars(FxGraphCache)), dict(vars(AOTAutogradCache)), RemoteCache.get
-    with record((caches.HOOK,)):
+    with record((cache_lookups.HOOK,)):
         assert vars(FxGraphCache)["load_with_key"] is not before[0]["load_with_key"]
     assert (dict(vars(FxGraphCache)), dict(vars(AOTAutogradCache)), RemoteCache.get) == before
 

@@ -12,9 +12,9 @@ import torch.nn.functional as F
 from torch import nn
 from torch._inductor.codegen.cpp import CppKernel
 
-from tcw.compiler.inductor.cached import kernels_in, label_of
+from tcw.compiler.inductor.cached_code import kernels_in, label_of
 from tcw.compiler.inductor.code_nests import nests_of_triton
-from tcw.compiler.inductor.until import HOOK as UNTIL
+from tcw.compiler.inductor.stopping_early import HOOK as UNTIL
 from tcw.compiler.trace.records import (
     FusionGroups,
     Graph,

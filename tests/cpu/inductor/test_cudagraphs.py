@@ -21,7 +21,7 @@ from torch._dynamo.utils import counters
 from torch._inductor import compile_fx, cudagraph_trees, cudagraph_utils, output_code
 from torch._inductor.utils import BoxedBool
 
-from tcw.compiler.inductor import cudagraphs
+from tcw.compiler.inductor import cudagraph_hook
 from tcw.compiler.trace.cudagraph_reasons import NO_GPU
 from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip
 from tests.cpu.recorded import record
@@ -47,7 +47,7 @@ def test_torch_says_why_a_compiled_graph_uses_none() -> None:
     before = [getattr(one, NAME) for one in MODULES]
     skipped = counters["inductor"]["cudagraph_skips"]
     why = f"skipping cudagraphs due to cpu device (arg0_1). Found from : \n {STACK}"
-    with record((cudagraphs.HOOK,)) as recorded:
+    with record((cudagraph_hook.HOOK,)) as recorded:
         for reason in (why, None):
             graph = compiled_graph(disabled_cudagraphs_reason=reason)
             output_code.cudagraph_post_compile([], graph, BoxedBool(True), {}, None)
@@ -68,7 +68,7 @@ def test_the_trees_are_patched_when_torch_imports_them(monkeypatch: pytest.Monke
     monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(torch._inductor, "cudagraph_trees", cudagraph_trees)  # put back at the end
     watching = len(sys.meta_path)
-    with record((cudagraphs.HOOK,)):
+    with record((cudagraph_hook.HOOK,)):
         assert name not in sys.modules
         trees = importlib.import_module(name)
         assert hasattr(trees.CUDAGraphTreeManager.run_eager, "__wrapped__")
@@ -76,7 +76,7 @@ def test_the_trees_are_patched_when_torch_imports_them(monkeypatch: pytest.Monke
     assert not hasattr(trees.CUDAGraphTreeManager.run_eager, "__wrapped__"), "the patch is undone"
     assert not hasattr(getattr(trees, NAME), "__wrapped__")
     monkeypatch.delitem(sys.modules, name)
-    with record((cudagraphs.HOOK,)):
+    with record((cudagraph_hook.HOOK,)):
         assert len(sys.meta_path) == watching + 1
     assert len(sys.meta_path) == watching, "a recording that has ended waits for nothing"
 
@@ -87,7 +87,7 @@ def test_a_mutation_is_reported_with_its_line() -> None:
         name="arg0_1", stack_trace=None, users=[], mutating_use_stack_trace=STACK
     )
     message = cudagraph_utils.get_mutation_stack_trace([placeholder], [0])
-    with record((cudagraphs.HOOK,)) as recorded:
+    with record((cudagraph_hook.HOOK,)) as recorded:
         for module in MODULES:
             getattr(module, NAME)(message)
     found = recorded.all(CudagraphSkip)
@@ -99,7 +99,7 @@ def test_a_mutation_is_reported_with_its_line() -> None:
 def test_what_torch_raises_comes_out() -> None:
     """With `cudagraph_or_error` a skip is an error, of which there is a record as well."""
     with (
-        record((cudagraphs.HOOK,)) as recorded,
+        record((cudagraph_hook.HOOK,)) as recorded,
         torch._inductor.config.patch("triton.cudagraph_or_error", True),
         pytest.raises(RuntimeError, match="multiple devices"),
     ):
@@ -182,7 +182,7 @@ def manager_of(model: Any, monkeypatch: pytest.MonkeyPatch, **function: Any) -> 
 def test_recordings_and_why_they_are_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """`run` and `check_invariants` are torch's."""
     weights = [torch.ones(2) for _ in range(3)]
-    with record((cudagraphs.HOOK,)) as recorded:
+    with record((cudagraph_hook.HOOK,)) as recorded:
         call = manager_of(lambda inputs: ["run"], monkeypatch)
         answers = [call(weights[place], torch.ones(2))[0] for place in (0, 0, 1, 1, 0, 2)]
     assert answers == ["recorded", "replayed", "recorded", "replayed", "replayed", "recorded"]
@@ -200,7 +200,7 @@ def test_recordings_and_why_they_are_made_again(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_input_that_is_written_is_a_skip_of_its_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     skipped = counters["inductor"]["cudagraph_skips"]
-    with record((cudagraphs.HOOK,)) as recorded:
+    with record((cudagraph_hook.HOOK,)) as recorded:
 
         def model(inputs: list[Any]) -> list[Any]:
             return ["run"]
@@ -231,7 +231,7 @@ def test_too_many_recordings_are_a_skip(monkeypatch: pytest.MonkeyPatch) -> None
     with (
         torch._inductor.config.patch("triton.cudagraph_unexpected_rerecord_limit", 1),
         torch._dynamo.config.patch(inline_inbuilt_nn_modules=False),  # torch 2.11 has no limit else
-        record((cudagraphs.HOOK,)) as recorded,
+        record((cudagraph_hook.HOOK,)) as recorded,
     ):
         call = manager_of(lambda inputs: ["run"], monkeypatch)
         answers = [call(torch.ones(2), torch.ones(2))[0] for _ in range(4)]
@@ -246,14 +246,14 @@ def test_too_many_recordings_are_a_skip(monkeypatch: pytest.MonkeyPatch) -> None
 def test_parts_that_are_launched(monkeypatch: pytest.MonkeyPatch) -> None:
     """Torch's scheduler splits the graph: all of it is on the CPU, which the hook takes for a
     GPU."""
-    monkeypatch.setattr(cudagraphs, "on_gpu", lambda: True)
+    monkeypatch.setattr(cudagraph_hook, "on_gpu", lambda: True)
 
     def model(x: torch.Tensor) -> torch.Tensor:
         return x.sin() + 1
 
     with (
         torch._inductor.config.patch({"triton.cudagraphs": True, "graph_partition": True}),
-        record((cudagraphs.HOOK,)) as recorded,
+        record((cudagraph_hook.HOOK,)) as recorded,
     ):
         torch.compile(model)(torch.ones(8))
     part, whole = recorded.all(CudagraphSkip)
@@ -273,7 +273,7 @@ def test_what_torch_only_counts(parts: bool, why: str) -> None:
     counters.clear()
     with (
         torch._inductor.config.patch({"triton.cudagraphs": True, "graph_partition": parts}),
-        record((cudagraphs.HOOK,)) as recorded,
+        record((cudagraph_hook.HOOK,)) as recorded,
     ):
         torch.compile(model)(torch.ones(8))
     (skip,) = recorded.all(CudagraphSkip)

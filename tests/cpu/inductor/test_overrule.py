@@ -8,7 +8,7 @@ from torch._inductor.utils import run_and_get_code
 
 from tcw.compiler.control.decisions import APART, FUSE
 from tcw.compiler.decision import Decision
-from tcw.compiler.inductor.cached import kernels_in
+from tcw.compiler.inductor.cached_code import kernels_in
 from tcw.compiler.trace.records import (
     FusionGroups,
     Kernel,

@@ -7,7 +7,7 @@ import torch._functorch.config as functorch
 import torch._inductor.config as inductor
 
 from tcw.compiler.control.decisions import FUSE
-from tcw.compiler.inductor.overrule_caches import HOOK
+from tcw.compiler.inductor.caches_off import HOOK
 from tests.cpu.inductor.recorded import recording
 
 OVERRIDE = {"inductor/0/0/inference/fuse/op0-op1": FUSE}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tcw.compiler.inductor.fusion_overrides import sketch
 from tcw.compiler.inductor.fusion_rules import (
     FORBIDDEN,
     PREFERENCES,
@@ -12,7 +13,6 @@ from tcw.compiler.inductor.fusion_rules import (
     rule_of,
     why_forbidden,
 )
-from tcw.compiler.inductor.overrule_detail import sketch
 from tests.inductor_loops import loops_in, nest_text
 
 POINTWISE = "for p0 in 8:\n  for p1 in 4:\n    store(buf0, 4*p0 + p1, x)\n"

@@ -16,7 +16,7 @@ from torch._dynamo.utils import (
     get_chromium_event_logger,
 )
 
-from tcw.compiler.inductor import phases
+from tcw.compiler.inductor import timed_phases
 from tcw.compiler.trace.records import Phase
 from tests.cpu.models import Broken
 from tests.cpu.recorded import Recorded, record, without_codegen
@@ -34,7 +34,7 @@ SUMS = {"get_fake_value", "create_proxy", "wrap_to_fake_tensor_and_record", "var
 
 @pytest.fixture(scope="module")
 def training():
-    with record((phases.HOOK,)) as recorded:
+    with record((timed_phases.HOOK,)) as recorded:
         compilation_time_metrics.clear()
         torch.compile(Broken(), backend=without_codegen)(torch.randn(4, 8)).backward()
         timed = {name: list(values) for name, values in compilation_time_metrics.items()}
@@ -101,7 +101,7 @@ def test_phases_know_their_compile(training):
 
 def test_a_phase_that_raises_ends():
     with (
-        record((phases.HOOK,)) as recorded,
+        record((timed_phases.HOOK,)) as recorded,
         pytest.raises(ValueError, match="theirs"),
         dynamo_timed("outer"),
         dynamo_timed("inner"),
@@ -114,7 +114,7 @@ def test_a_phase_that_raises_ends():
 
 def test_what_torch_forgets_is_no_parent():
     logger = get_chromium_event_logger()
-    with record((phases.HOOK,)) as recorded:
+    with record((timed_phases.HOOK,)) as recorded:
         logger.log_event_start("lost", 1, {})
         logger.reset()
         with dynamo_timed("after"):
@@ -128,7 +128,7 @@ def test_threads_have_stacks_of_their_own():
         with dynamo_timed("there"):
             pass
 
-    with record((phases.HOOK,)) as recorded, dynamo_timed("here"):
+    with record((timed_phases.HOOK,)) as recorded, dynamo_timed("here"):
         thread = threading.Thread(target=work)
         thread.start()
         thread.join()
@@ -138,7 +138,7 @@ def test_threads_have_stacks_of_their_own():
 
 
 def test_a_clock_that_is_set_back_keeps_children_inside():
-    with record((phases.HOOK,)) as recorded:
+    with record((timed_phases.HOOK,)) as recorded:
         logger = get_chromium_event_logger()
         logger.log_event_start("outer", 5_000_000_000, {})
         logger.log_event_start("inner", 4_000_000_000, {})
@@ -151,6 +151,6 @@ def test_a_clock_that_is_set_back_keeps_children_inside():
 
 def test_it_is_put_back():
     before = ChromiumEventLogger.log_event_start, ChromiumEventLogger.log_event_end
-    with record((phases.HOOK,)):
+    with record((timed_phases.HOOK,)):
         assert ChromiumEventLogger.log_event_start is not before[0]
     assert (ChromiumEventLogger.log_event_start, ChromiumEventLogger.log_event_end) == before

@@ -11,8 +11,8 @@ from tcw.compiler import pipeline
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.inductor.predicted import predicting
-from tcw.compiler.inductor.shadow import HOOK, guard, install, why_not
-from tcw.compiler.inductor.shadow import compile as shadow
+from tcw.compiler.inductor.shadow import HOOK, device, install, why_not
+from tcw.compiler.inductor.shadow import shadow_compile as shadow
 from tcw.compiler.inductor.shadow.triton_sources import kernel_sources
 from tcw.compiler.trace.records import HookStatus, Kernel, Settings, Warned
 from tcw.compiler.trace.writer import TraceWriter
@@ -191,7 +191,7 @@ def test_settings_that_time_on_the_gpu_are_named() -> None:
 
 
 def test_a_torch_without_the_registry_of_guards_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "REGISTRY", "_ZN3c104impl7nowhereE")
+    monkeypatch.setattr(device, "REGISTRY", "_ZN3c104impl7nowhereE")
     x = torch.randn(8)
     with predicted() as prediction:
         torch.testing.assert_close(torch.compile(lambda x: x.tan())(x), x.tan())

@@ -19,8 +19,7 @@ from triton.runtime.driver import driver
 
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.inductor.predicted import predicting
-from tcw.compiler.inductor.shadow.device import pretending
-from tcw.compiler.inductor.shadow.guard import _registry
+from tcw.compiler.inductor.shadow.device import _registry, pretending
 from tests.cpu.inductor.predictions import predicted
 
 

@@ -115,7 +115,7 @@ def rounds(*answers: Decided) -> list[Record]:
     """Each in a round of its own."""
     found: list[Record] = []
     for number, one in enumerate(answers, 1):
-        over = FusionRound(graph="0/0/forward/lowered", round=number, nodes_before=2, nodes_after=2)
+        over = FusionRound(graph="0/0/forward/lowered", round=number)
         found += [structs.replace(one, pair=structs.replace(one.pair, round=number)), over]
     return found
 

@@ -14,7 +14,7 @@ class Heir(Owner):
 
 
 def test_undo_restores_what_was_there_and_runs_once() -> None:
-    undo = undo_all([patch(Owner, "value", 2), patch(Heir, "value", 3), patch(Owner, "value", 4)])
+    undo = undo_all(patch(Owner, "value", 2), patch(Heir, "value", 3), patch(Owner, "value", 4))
     assert (Owner.value, Heir.value) == (4, 3)
     undo()
     assert Owner.value == 1
@@ -27,7 +27,7 @@ def test_undo_restores_what_was_there_and_runs_once() -> None:
 
 def test_the_last_is_undone_first() -> None:
     order: list[str] = []
-    undo_all([lambda: order.append("first"), lambda: order.append("last")])()
+    undo_all(lambda: order.append("first"), lambda: order.append("last"))()
     assert order == ["last", "first"]
 
 
@@ -48,12 +48,10 @@ def test_notes_are_called_with_each_call_and_its_result() -> None:
     noted: list[object] = []
     one = Called()
     undo = undo_all(
-        [
-            before_call(Called, "method", lambda self, value: noted.append((self, value))),
-            after_call(Called, "method", lambda result, self, value: noted.append(result)),
-            after_call(Called, "alone", lambda result, value: noted.append((result, value))),
-            before_call(Called, "of_class", lambda value: noted.append(value)),
-        ]
+        before_call(Called, "method", lambda self, value: noted.append((self, value))),
+        after_call(Called, "method", lambda result, self, value: noted.append(result)),
+        after_call(Called, "alone", lambda result, value: noted.append((result, value))),
+        before_call(Called, "of_class", lambda value: noted.append(value)),
     )
     assert (one.method(1), one.alone(1), Called.of_class(value=1)) == (2, 3, 4)
     undo()

@@ -107,9 +107,7 @@ def test_the_next_frame_follows_the_end_of_this_one() -> None:
 
 
 def test_graph_pass_stage() -> None:
-    change = PassChange(
-        graph="0/0/joint", name="remove_noop", subsystem="joint", before="", after=""
-    )
+    change = PassChange(graph="0/0/joint", name="remove_noop", before="", after="")
     records = [
         frame(),
         step(5),

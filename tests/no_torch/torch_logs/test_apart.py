@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.compiler.trace.torch_logs.alike import glance
-from tcw.compiler.trace.torch_logs.apart import parted
+from tcw.compiler.trace.torch_logs.log_digests import glance, parted
 from tcw.workbench.cli import folders
 from tcw.workbench.cli.main import main
 from tests.no_torch.torch_logs.samples import log

@@ -10,8 +10,8 @@ import pytest
 
 from tcw.compiler.trace.reader import TraceError
 from tcw.compiler.trace.records import AnyRecord
-from tcw.compiler.trace.torch_logs.alike import glance
 from tcw.compiler.trace.torch_logs.decoder import LogDecoder
+from tcw.compiler.trace.torch_logs.log_digests import glance
 from tcw.viewers.losses import losses_sentences
 from tcw.viewers.recording import Recording
 from tests.no_torch.fuzz.everything import open_everything

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tcw.compiler.trace.records import FrameStart, GraphBreak, Guards, Recompile
-from tcw.compiler.trace.torch_logs.alike import glance
 from tcw.compiler.trace.torch_logs.decoder import LogDecoder
+from tcw.compiler.trace.torch_logs.log_digests import glance
 from tcw.viewers.recording import Recording
 from tcw.workbench.cli.folders import has_several, processes_in, traces
 from tcw.workbench.cli.main import main

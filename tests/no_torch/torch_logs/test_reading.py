@@ -25,13 +25,13 @@ from tcw.compiler.trace.records import (
     Phase,
     Recompile,
 )
-from tcw.compiler.trace.torch_logs.alike import glance
-from tcw.compiler.trace.torch_logs.breaks import graph_break
 from tcw.compiler.trace.torch_logs.decoder import LogDecoder
-from tcw.compiler.trace.torch_logs.files import logs
 from tcw.compiler.trace.torch_logs.fx_text import parse, tensor_meta
-from tcw.compiler.trace.torch_logs.guards import recompile
-from tcw.compiler.trace.torch_logs.places import Files
+from tcw.compiler.trace.torch_logs.log_digests import glance
+from tcw.compiler.trace.torch_logs.log_files import logs
+from tcw.compiler.trace.torch_logs.logged_breaks import graph_break
+from tcw.compiler.trace.torch_logs.logged_guards import recompile
+from tcw.compiler.trace.torch_logs.logged_places import Files
 from tcw.viewers.panes.arrangement import PANES
 from tcw.viewers.reader import whole
 from tcw.viewers.recording import Recording

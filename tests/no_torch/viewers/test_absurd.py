@@ -144,7 +144,7 @@ def test_checkpoints_of_steps_take_what_the_steps_take() -> None:
 def test_labels_of_fused_nodes_do_not_double() -> None:
     fused = tuple(("op9", "op9", "op9") for _ in range(300))
     chain = tuple((f"f{n}", f"f{n}", f"f{n + 1}") for n in range(300))
-    rounds = [FusionRound(graph="g", round=1, nodes_before=2, nodes_after=1, fused=fused + chain)]
+    rounds = [FusionRound(graph="g", round=1, fused=fused + chain)]
     with within(5):
         labels = node_labels(Recording(rounds))
     assert labels["g", "op9"] == ""

@@ -318,11 +318,7 @@ def test_a_pair_tested_again_each_round_is_one_pair() -> None:
         pair(number, "no-shared-data", round_) for round_ in (1, 2, 3) for number in range(1000)
     ]
     records += [pair(2000, fused=True), pair(3000, fused=True), pair(2000, fused=True, round_=2)]
-    records.append(
-        FusionRound(
-            graph="g", round=1, nodes_before=2, nodes_after=1, fused=(("op2001", "op2000", "f"),)
-        )
-    )
+    records.append(FusionRound(graph="g", round=1, fused=(("op2001", "op2000", "f"),)))
     fusion = summary(records).fusion
     assert fusion.fused == 1
     assert fusion.rejected == {"no-shared-data": 1000}

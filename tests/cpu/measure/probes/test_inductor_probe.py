@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 
-from tcw.compiler.inductor import codegen, memory
+from tcw.compiler.inductor import codegen, memory_plan
 from tcw.compiler.measure.compiled.alone import NotAlone, copied
 from tcw.compiler.measure.compiled.inductor_graphs import InductorGraph, inductor_graphs
 from tcw.compiler.measure.compiled.named_graphs import named_graphs
@@ -59,7 +59,7 @@ class Compiled:
 
 @pytest.fixture(scope="module")
 def compiled() -> Any:
-    hooks = [codegen.HOOK, memory.HOOK]
+    hooks = [codegen.HOOK, memory_plan.HOOK]
     with record(hooks) as recorded, inductor_graphs() as found:
         torch.manual_seed(0)
         torch.compile(Trained())(torch.randn(4, 16)).square().sum().backward()

@@ -72,7 +72,7 @@ def test_a_pair_that_fused_elsewhere_is_not_asked() -> None:
     trace = Recording([pair("a", True), pair("b", True, "op1", "op2")])
     found = Truths(trace)
     fused = ("op1", "op2", "x")
-    trace.feed([FusionRound(graph="g", round=1, nodes_before=3, nodes_after=2, fused=(fused,))])
+    trace.feed([FusionRound(graph="g", round=1, fused=(fused,))])
     assert [question.id for question in found.askable()] == ["inductor/g/fuse/b"]
 
 
@@ -129,7 +129,7 @@ def test_the_score(rounds: list[tuple[GuessedChoice, Truth | None]]) -> None:
 
 def fused(*names: str) -> FusionRound:
     done = tuple((f"{name}.a", f"{name}.b", "x") for name in names)
-    return FusionRound(graph="g", round=1, nodes_before=3, nodes_after=2, fused=done)
+    return FusionRound(graph="g", round=1, fused=done)
 
 
 def answers(quiz: Quiz, known: Truths) -> list[str]:

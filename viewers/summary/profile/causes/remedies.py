@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 from tcw.compiler.control.torch_settings import SettingError, read_setting
 from tcw.compiler.edits import Edit, EditError, edited, relative
-from tcw.compiler.edits.text import SourceText, dotted
+from tcw.compiler.edits.source_text import SourceText, dotted
 from tcw.compiler.trace.records import Advice, CallStart
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.breaks import BreakSite

@@ -20,19 +20,8 @@ _MAX_ITEMS = 8
 _MAX_DEPTH = 3
 
 _PRINTED: tuple[object, ...] = (
-    int,
-    float,
-    complex,
-    bool,
-    type(None),
-    type(Ellipsis),
-    slice,
-    range,
-    torch.dtype,
-    torch.device,
-    torch.Size,
-    torch.layout,
-    torch.memory_format,
+    *(int, float, complex, bool, type(None), type(Ellipsis), slice, range, torch.dtype),
+    *(torch.device, torch.Size, torch.layout, torch.memory_format),
 )
 """Types whose `__repr__` is Python's or torch's own, and short."""
 

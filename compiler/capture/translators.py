@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec import structs
 
-from tcw.compiler.capture.code import instruction_location
+from tcw.compiler.capture.code_objects import instruction_location
 from tcw.compiler.graphs.lines import from_summary, outside_torch
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import Location

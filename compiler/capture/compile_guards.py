@@ -6,18 +6,19 @@ guards takes; the hook only reads that measurement.
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from tcw.compiler.capture import guard_book
+from tcw.compiler.capture import cache_entries
 from tcw.compiler.capture.callers import Caller, caller_of
 from tcw.compiler.capture.failing_entry import function_modes
 from tcw.compiler.capture.guard_tree import GuardTree, walk_guard_tree
-from tcw.compiler.capture.values import describe_value, type_name
-from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
+from tcw.compiler.capture.value_words import describe_value, type_name
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, around_call, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id
@@ -42,24 +43,23 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo import guards as torch_guards
 
     manager_class = torch_guards.CheckFunctionManager
-    build_manager = manager_class.__init__
     builds: list[_Build] = []
 
-    @functools.wraps(build_manager)
-    def building(self: Any, *args: Any, **kwargs: Any) -> None:
+    @contextmanager
+    def building(
+        manager: Any, f_code: Any, output_graph: Any, *_: Any, **__: Any
+    ) -> Iterator[None]:
         if recorder.quiet:
-            build_manager(self, *args, **kwargs)
+            yield
             return
         build = _Build()
         builds.append(build)
         try:
-            build_manager(self, *args, **kwargs)
+            yield
         finally:
             builds.pop()
-        code = args[0] if args else kwargs.get("f_code")
-        output_graph = args[1] if len(args) > 1 else kwargs.get("output_graph")
         with Safely(recorder, "a compile's guards"):
-            _record(recorder, build, code, output_graph, self.guard_manager)
+            _record(recorder, build, f_code, output_graph, manager.guard_manager)
 
     def compiled_check(
         _result: Any, _manager: Any, builder: Any, guards: Any, *_: Any, **__: Any
@@ -72,14 +72,12 @@ def install(recorder: Recorder) -> Uninstall:
         if builds:
             builds[-1].check_us = latency
 
-    undo = [
-        patch(manager_class, "__init__", building),
+    measured = hasattr(torch_guards, "profile_guard_manager")
+    return undo_all(
+        around_call(manager_class, "__init__", building),
         after_call(manager_class, "compile_check_fn", compiled_check),
-    ]
-    if hasattr(torch_guards, "profile_guard_manager"):
-        undo.append(after_call(torch_guards, "profile_guard_manager", profiled))
-
-    return undo_all(undo)
+        *([after_call(torch_guards, "profile_guard_manager", profiled)] if measured else ()),
+    )
 
 
 def _look_at_values(build: _Build, builder: Any, guards: Any) -> None:
@@ -146,7 +144,7 @@ def _record(
     for file in {place.file for place in places if place is not None}:
         recorder.source(file)
     recorder.emit(record)
-    guard_book.keep(guard_manager, code, record, state, own)
+    cache_entries.keep(guard_manager, code, record, state, own)
 
 
 def _describe(

@@ -17,27 +17,23 @@ from tcw.compiler.trace.records import Crossing, StackValue, TensorMeta
 _MAX = 200
 _PLAIN = (bool, int, float, complex, type(None), torch.dtype, torch.device)
 _WORDS = {
-    "UnspecializedNNModule": "module",
-    "UnspecializedBuiltinNNModule": "module",
-    "FSDPManagedNNModule": "module",
-    "NNModule": "module",
-    "UserFunction": "function",
-    "UserMethod": "method",
-    "NestedUserFunction": "function",
-    "SymNode": "symbolic number",
-    "Null": "null",
-    "SkipFunction": "function",
-    "Builtin": "function",
-    "TorchInGraphFunction": "function",
-    "List": "list",
-    "Tuple": "tuple",
-    "Size": "torch.Size",
-    "ConstDict": "dict",
-    "Set": "set",
-    "Cell": "cell",
-    "WithExitFunction": "context manager",
-    "GenericContextWrapping": "context manager",
-    "PythonModule": "Python module",
+    kind: word
+    for word, kinds in {
+        "module": "NNModule UnspecializedNNModule UnspecializedBuiltinNNModule FSDPManagedNNModule",
+        "function": "UserFunction NestedUserFunction SkipFunction Builtin TorchInGraphFunction",
+        "method": "UserMethod",
+        "symbolic number": "SymNode",
+        "null": "Null",
+        "list": "List",
+        "tuple": "Tuple",
+        "torch.Size": "Size",
+        "dict": "ConstDict",
+        "set": "Set",
+        "cell": "Cell",
+        "context manager": "WithExitFunction GenericContextWrapping",
+        "Python module": "PythonModule",
+    }.items()
+    for kind in kinds.split()
 }
 
 

@@ -11,7 +11,8 @@ import hashlib
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from tcw.compiler.plain_file import NotPlain
 from tcw.compiler.trace.torch_logs.entries import HEADER, LONGEST
-from tcw.compiler.trace.torch_logs.files import open_log, rank_of
+from tcw.compiler.trace.torch_logs.log_files import open_log, rank_of
 from tcw.compiler.trace.unpacked import UnknownCompression
 
 _ENTRY = re.compile(
@@ -107,8 +108,8 @@ class _Look:
         self.digest = hashlib.blake2b(digest_size=STEP)
         if name == b"dynamo_start":
             self.starts.append(len(self.steps) // STEP)
+        self._place(name, data, header, stop)
         if name in _BY_TEXT:
-            self._told(name, data, header, stop)
             checksum = _PAYLOAD.search(data, header, stop)
             named = any(data.find(device, stop, end) >= 0 for device in _DEVICES)
             if named or checksum is None:
@@ -116,20 +117,16 @@ class _Look:
             else:
                 self.digest.update(checksum[1])
         elif name in _BY_WORDS:
-            self._told(name, data, header, stop)
             self.digest.update(_OWN.sub(b"#", data[stop:end]))
         elif name in (b"compilation_metrics", b"bwd_compilation_metrics"):
-            self._told(name, data, header, stop)
             for fact in _FACTS.findall(data, header, stop):
                 self.digest.update(_OWN.sub(b"#", fact))
             if took := _TOOK.findall(data, header, stop):
                 longest = max(map(float, took))
                 self.seconds += longest / 1e6 if longest > 1e4 or b"." not in took[0] else longest
-        else:
-            self._told(name, data, header, stop)
         self.steps += self.digest.digest()
 
-    def _told(self, name: bytes, data: bytes, header: int, stop: int) -> None:
+    def _place(self, name: bytes, data: bytes, header: int, stop: int) -> None:
         self.digest.update(b"\0" + name)
         for place in _PLACE.findall(data, max(header, stop - 400), stop):
             self.digest.update(place)
@@ -194,3 +191,54 @@ def _entries(look: _Look, data: bytes) -> bytes:
             look.pids[min(int(head["pid"]), 2**31 - 1)] = None
         look.entry(found[1], data, found.start(1), last if end < 0 else end)
     return data[last:]
+
+
+@dataclass(frozen=True)
+class Parted:
+    """A log, and the first of its compiles in which it differs from the usual one."""
+
+    file: Path
+    compile: int | None
+    """Counted from 1 in the order of the log; None for the usual log, and for one that says the
+    same."""
+
+
+def parted(logs: Mapping[Path, Glance]) -> list[Parted]:
+    """The usual log, then the others: those that part from it earlier come first.
+
+    At each step the usual log does what most of those do that have been usual so far; of equally
+    many, what the first in order does.
+    """
+    usual = list(logs)
+    at = 0
+    while len(usual) > 1:
+        steps = {file: logs[file].steps[at : at + STEP] for file in usual}
+        if not any(steps.values()):
+            break
+        most = Counter(steps.values()).most_common(1)[0][0]
+        usual = [file for file in usual if steps[file] == most]
+        at += STEP
+    if not usual:
+        return []
+    first = logs[usual[0]]
+    found = []
+    for place, (file, glance) in enumerate(logs.items()):
+        step = _differs(first.steps, glance.steps)
+        if file != usual[0]:
+            number = None if step is None else max(1, glance.compiles_until(step + 1))
+            found.append((len(first.steps) if step is None else step, place, Parted(file, number)))
+    return [Parted(usual[0], None), *(one for _, _, one in sorted(found, key=lambda one: one[:2]))]
+
+
+def _differs(one: bytes, other: bytes) -> int | None:
+    """The first step in which two logs differ; None if they do not."""
+    if one == other:
+        return None
+    low, high = 0, min(len(one), len(other)) // STEP
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[: middle * STEP] == other[: middle * STEP]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

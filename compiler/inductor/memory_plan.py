@@ -7,16 +7,18 @@ here, not planned again.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import structs
 
-from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, around_call
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.inductor.generation import Generation, opened
-from tcw.compiler.inductor.lowerings import lowering_of
+from tcw.compiler.inductor.lowered_graphs import lowering_of
 from tcw.compiler.trace.records import Buffer, MemoryPlan
 
 _CALLS = ("ExternKernelOutLine", "ExternKernelAllocLine", "ExternKernelMultiOutLine")
@@ -25,16 +27,15 @@ _CALLS = ("ExternKernelOutLine", "ExternKernelAllocLine", "ExternKernelMultiOutL
 def install(recorder: Recorder) -> Uninstall:
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
-    original = PythonWrapperCodegen.memory_plan_reuse
     safely = Safely(recorder, HOOK.name)
 
-    def memory_plan_reuse(self: Any, *args: Any, **kwargs: Any) -> Any:
-        inplace = {id(line) for line in self.lines if type(line).__name__ == "ReuseLine"}
-        result = original(self, *args, **kwargs)
-        safely(_record, recorder, self, inplace)
-        return result
+    @contextmanager
+    def planning(wrapper: Any, *_: Any, **__: Any) -> Iterator[None]:
+        inplace = {id(line) for line in wrapper.lines if type(line).__name__ == "ReuseLine"}
+        yield
+        safely(_record, recorder, wrapper, inplace)
 
-    return patch(PythonWrapperCodegen, "memory_plan_reuse", memory_plan_reuse)
+    return around_call(PythonWrapperCodegen, "memory_plan_reuse", planning)
 
 
 @dataclass

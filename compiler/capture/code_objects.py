@@ -55,17 +55,13 @@ def instruction_location(code: CodeType, positions: Any, line: int | None) -> Lo
     """The location of an instruction of `code`; `line` is the fallback if it has no positions."""
     found = getattr(positions, "lineno", None)
     if found is None:
-        return Location(
-            file=code.co_filename,
-            line=line if line is not None and line > 0 else code.co_firstlineno,
-            function=user_name(code.co_name),
-        )
+        found = line if line is not None and line > 0 else code.co_firstlineno
     return Location(
         file=code.co_filename,
         line=found,
-        end_line=positions.end_lineno,
-        column=positions.col_offset,
-        end_column=positions.end_col_offset,
+        end_line=getattr(positions, "end_lineno", None),
+        column=getattr(positions, "col_offset", None),
+        end_column=getattr(positions, "end_col_offset", None),
         function=user_name(code.co_name),
     )
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, around_call, before_call, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id, name_of
@@ -111,34 +113,30 @@ def install(recorder: Recorder) -> Uninstall:
 
     phases = Phases(recorder)
     safely = Safely(recorder, HOOK.name)
-    log_event_end = ChromiumEventLogger.log_event_end
 
     def started(logger: Any, event_name: str, time_ns: int, *args: Any, **kwargs: Any) -> None:
         given = kwargs.get("compile_id", args[2] if len(args) > 2 else None)
         compile_id = name_of(given) if given is not None else current_compile_id()
         safely(phases.starts, event_name, time_ns, compile_id, len(logger.get_stack()))
 
-    def ended(
-        self: Any,
+    @contextmanager
+    def ending(
+        logger: Any,
         event_name: str,
         time_ns: int,
         metadata: Any,
         start_time_ns: int,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Any:
+        *_: Any,
+        **__: Any,
+    ) -> Iterator[None]:
         try:
-            return log_event_end(
-                self, event_name, time_ns, metadata, start_time_ns, *args, **kwargs
-            )
+            yield
         finally:
             safely(phases.ends, event_name, time_ns, start_time_ns)
 
     return undo_all(
-        [
-            before_call(ChromiumEventLogger, "log_event_start", started),
-            patch(ChromiumEventLogger, "log_event_end", ended),
-        ]
+        before_call(ChromiumEventLogger, "log_event_start", started),
+        around_call(ChromiumEventLogger, "log_event_end", ending),
     )
 
 

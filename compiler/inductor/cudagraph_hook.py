@@ -18,15 +18,13 @@ torch knows it. Where only a part of a graph cannot be recorded, the scheduler s
 
 from __future__ import annotations
 
-import functools
 import importlib
 import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
 
 from tcw.compiler.control.hooks import (
@@ -34,8 +32,8 @@ from tcw.compiler.control.hooks import (
     RecordingHook,
     Uninstall,
     after_call,
+    around_call,
     before_call,
-    patch,
     undo_all,
 )
 from tcw.compiler.control.recorder import Recorder
@@ -63,7 +61,7 @@ class _Here(threading.local):
         that this thread makes now."""
         self.graph = ""
         """The graph for which torch looks at mutated inputs now."""
-        self.told = 0
+        self.reported = 0
         """Skips that torch has reported."""
 
 
@@ -175,24 +173,24 @@ class _Graphs:
 
     def skipped(self, message: str) -> None:
         """Torch says why a graph is not recorded, while it is compiled or called."""
-        self.here.told += 1
+        self.here.reported += 1
         graph = self.here.graph
         if not graph and not current_compile_id() and self.here.refused:
             graph = self.names.get(self.here.refused[-1][0](), "")
         self.skip(message, graph=graph)
 
     @contextmanager
-    def counting(self, compiled: Any) -> Iterator[None]:
+    def counting(self, compiled: Any, *_: Any, **__: Any) -> Iterator[None]:
         """A compiled graph (`CompiledFxGraph`) may be skipped inside the block. Of a graph that
         runs on no GPU, torch only counts that."""
         from torch._dynamo.utils import counters
 
-        def untold() -> int:
-            return int(counters["inductor"]["cudagraph_skips"]) - self.here.told
+        def unreported() -> int:
+            return int(counters["inductor"]["cudagraph_skips"]) - self.here.reported
 
-        before = untold()
+        before = unreported()
         yield
-        for _ in range(untold() - before):
+        for _skip in range(unreported() - before):
             why = getattr(compiled, "disabled_cudagraphs_reason", None) or POLICY
             Safely(self.recorder, HOOK.name)(self.skip, str(why))
 
@@ -229,12 +227,12 @@ class _Graphs:
         if not (config.triton.cudagraphs and on_gpu()):
             return
         graph = lowering_graph_id(V.graph.is_backward, V.graph.is_inference)
-        told: dict[tuple[str, str], None] = {}
+        skips: dict[tuple[str, str], None] = {}
         for nodes, signature in zip(partitions, signatures, strict=True):
             for node in nodes if signature.skip_cudagraph else ():
                 reason = scheduler.should_partition(node) or SMALL
-                told[reason, _stack_of(node.node)] = None
-        for reason, stack in told:
+                skips[reason, _stack_of(node.node)] = None
+        for reason, stack in skips:
             self.skip(f"{reason}\n{STACK}\n{stack}", graph=graph, scope="part")
 
 
@@ -301,143 +299,94 @@ def _reserved(device: int) -> int | None:
 
 
 def install(recorder: Recorder) -> Uninstall:
-    graphs = _Graphs(recorder)
-    compiling, trees = _while_compiling(graphs), list[Uninstall]()
-    waiting = when_imported(_TREES, functools.partial(_with_trees, graphs, trees))
-    return undo_all([*compiling, lambda: undo_all(trees)(), waiting])
+    graphs, trees = _Graphs(recorder), list[Uninstall]()
+    safely = Safely(recorder, HOOK.name)
+    compiling = list(_while_compiling(graphs, safely))
+    waiting = when_imported(_TREES, safely.guarded(_patch_trees, graphs, trees))
+    return undo_all(*compiling, lambda: undo_all(*trees)(), waiting)
 
 
-def _with_trees(graphs: _Graphs, undo: list[Uninstall], trees: ModuleType) -> None:
-    """Patch the module of the trees, which the program has imported."""
-    Safely(graphs.recorder, HOOK.name)(_in_trees, graphs, undo, trees)
-
-
-def _in_trees(graphs: _Graphs, undo: list[Uninstall], trees: Any) -> None:
-    if reason := HOOK.missing():
-        raise Missing(reason)
-    manager_class, node_class = trees.CUDAGraphTreeManager, trees.CUDAGraphNode
-    # a recording that is made while the tool repeats calls replays the user's graph too
-    always = Safely(graphs.recorder, HOOK.name, even_quiet=True)
-    undo += [
-        *_while_called(graphs, trees),
-        patch(node_class, "check_invariants", _checked(graphs, node_class.check_invariants)),
-        patch(manager_class, "record_function", _recorded(graphs, always, manager_class)),
-        patch(manager_class, "run_eager", _warmed(graphs, always, manager_class)),
-    ]
-
-
-def _checked(graphs: _Graphs, original: Any) -> Any:
-    from torch._inductor.cudagraph_utils import CheckInvariantStatus
-
-    here, success = graphs.here, CheckInvariantStatus.SUCCESS
-
-    @functools.wraps(original)
-    def check_invariants(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = original(self, *args, **kwargs)  # runs in each call
-        if found[0] is not success:
-            here.refused.append((weakref.ref(self), found[0]))
-        elif here.refused:
-            here.refused.clear()
-        return found
-
-    return check_invariants
-
-
-def _recorded(graphs: _Graphs, safely: Safely, manager_class: Any) -> Any:
-    original = manager_class.record_function
-
-    @functools.wraps(original)
-    def record_function(
-        self: Any, new_inputs: Any, function_id: Any, *args: Any, **kwargs: Any
-    ) -> Any:
-        begun = safely(graphs.begins, self, new_inputs, function_id)
-        result = original(self, new_inputs, function_id, *args, **kwargs)
-        if begun is not None:
-            safely(graphs.ends, self, begun)
-        return result
-
-    return record_function
-
-
-def _warmed(graphs: _Graphs, safely: Safely, manager_class: Any) -> Any:
-    original = manager_class.run_eager
-
-    @functools.wraps(original)
-    def run_eager(self: Any, new_inputs: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
-        before = safely(_reserved, self.device_index)
-        result = original(self, new_inputs, function_id, *args, **kwargs)
-        safely(graphs.warmed, self, function_id, before)
-        return result
-
-    return run_eager
-
-
-def _logs_skips(graphs: _Graphs, module: Any) -> Uninstall:
-    """Skips that this module reports."""
-
-    def logged(msg: Any = "", *_: Any, **__: Any) -> None:
-        Safely(graphs.recorder, HOOK.name)(graphs.skipped, str(msg))
-
-    return before_call(module, _FUNCTION, logged)
-
-
-def _while_compiling(graphs: _Graphs) -> list[Uninstall]:
+def _while_compiling(graphs: _Graphs, safely: Safely) -> Iterator[Uninstall]:
     """What is found when a graph is compiled."""
     from torch._inductor import compile_fx
     from torch._inductor.output_code import CompiledFxGraph
     from torch._inductor.scheduler import Scheduler
 
-    safely = Safely(graphs.recorder, HOOK.name)
-
     def partitioned(result: Any, scheduler: Any, *_: Any, **__: Any) -> None:
         safely(graphs.split, scheduler, *result)
 
-    def counted(original: Any) -> Any:
-        @functools.wraps(original)
-        def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-            with graphs.counting(self):
-                return original(self, *args, **kwargs)
-
-        return method
-
-    return [
-        *(
-            patch(CompiledFxGraph, name, counted(getattr(CompiledFxGraph, name)))
-            for name in ("__init__", "post_compile")
-        ),
-        *(_logs_skips(graphs, importlib.import_module(name)) for name in _COMPILING),
-        before_call(compile_fx, "cudagraphify", safely.guarded(graphs.compiled)),
-        after_call(Scheduler, "graph_partition", partitioned),
-    ]
+    for name in ("__init__", "post_compile"):
+        yield around_call(CompiledFxGraph, name, graphs.counting)
+    for name in _COMPILING:
+        yield _logs_skips(graphs, safely, importlib.import_module(name))
+    yield before_call(compile_fx, "cudagraphify", safely.guarded(graphs.compiled))
+    yield after_call(Scheduler, "graph_partition", partitioned)
 
 
-def _while_called(graphs: _Graphs, trees: Any) -> list[Uninstall]:
-    """What is not recorded or replayed when a graph is called."""
+def _logs_skips(graphs: _Graphs, safely: Safely, module: Any) -> Uninstall:
+    """Skips that this module reports."""
+
+    def logged(msg: Any = "", *_: Any, **__: Any) -> None:
+        safely(graphs.skipped, str(msg))
+
+    return before_call(module, _FUNCTION, logged)
+
+
+def _patch_trees(graphs: _Graphs, undo: list[Uninstall], trees: Any) -> None:
+    """Patch the module of the trees, which the program has imported."""
+    from torch._inductor import cudagraph_utils
+
+    if reason := HOOK.missing():
+        raise Missing(reason)
+    manager_class, here = trees.CUDAGraphTreeManager, graphs.here
     safely = Safely(graphs.recorder, HOOK.name)
-    manager_class = trees.CUDAGraphTreeManager
-    look = manager_class._update_non_cudagraph_managed_mutation
-    warn = manager_class.check_warn_on_unable_to_start_executing
+    # a recording that is made while the tool repeats calls replays the user's graph too
+    always = Safely(graphs.recorder, HOOK.name, even_quiet=True)
+    success = cudagraph_utils.CheckInvariantStatus.SUCCESS
 
-    @functools.wraps(look)
-    def looked(self: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
-        function = safely(graphs.function, self, function_id)
-        with graphs.looking_at(function.graph if function is not None else ""):
-            return look(self, function_id, *args, **kwargs)
+    def checked(found: Any, node: Any, *_: Any, **__: Any) -> None:  # runs in each call
+        if found[0] is not success:
+            here.refused.append((weakref.ref(node), found[0]))
+        elif here.refused:
+            here.refused.clear()
 
-    @functools.wraps(warn)
-    def warned(self: Any, function_id: Any, *args: Any, **kwargs: Any) -> Any:
-        known = function_id in self.warned_functions
-        result = warn(self, function_id, *args, **kwargs)
-        if not known and function_id in self.warned_functions:
-            function = safely(graphs.function, self, function_id)
+    @contextmanager
+    def recording(
+        manager: Any, new_inputs: Any, function_id: Any, *_: Any, **__: Any
+    ) -> Iterator[None]:
+        begun = always(graphs.begins, manager, new_inputs, function_id)
+        yield
+        if begun is not None:
+            always(graphs.ends, manager, begun)
+
+    @contextmanager
+    def warming_up(
+        manager: Any, new_inputs: Any, function_id: Any, *_: Any, **__: Any
+    ) -> Iterator[None]:
+        before = always(_reserved, manager.device_index)
+        yield
+        always(graphs.warmed, manager, function_id, before)
+
+    def looking(manager: Any, function_id: Any, *_: Any, **__: Any) -> AbstractContextManager[None]:
+        function = safely(graphs.function, manager, function_id)
+        return graphs.looking_at(function.graph if function is not None else "")
+
+    @contextmanager
+    def warning(manager: Any, function_id: Any, *_: Any, **__: Any) -> Iterator[None]:
+        known = function_id in manager.warned_functions
+        yield
+        if not known and function_id in manager.warned_functions:
+            function = safely(graphs.function, manager, function_id)
             if function is not None:
                 safely(graphs.skip, ALIVE, function.graph, "call")
-        return result
 
-    return [
-        _logs_skips(graphs, trees),
-        patch(manager_class, look.__name__, looked),
-        patch(manager_class, warn.__name__, warned),
+    undo += [
+        _logs_skips(graphs, safely, trees),
+        around_call(manager_class, "_update_non_cudagraph_managed_mutation", looking),
+        around_call(manager_class, "check_warn_on_unable_to_start_executing", warning),
+        after_call(trees.CUDAGraphNode, "check_invariants", checked),
+        around_call(manager_class, "record_function", recording),
+        around_call(manager_class, "run_eager", warming_up),
     ]
 
 

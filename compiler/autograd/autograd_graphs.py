@@ -167,13 +167,13 @@ def overrule(joint: Any, halves: Any, cut: Callable[[], Any]) -> Any:
 def patch_imported(original: Callable[..., Any], replacement: Callable[..., Any]) -> Uninstall:
     """Replace a function in every module that holds it under its own name."""
     name = original.__name__
-    undo = [
-        patch(module, name, replacement)
-        for module in list(sys.modules.values())
-        if getattr(module, "__dict__", {}).get(name) is original
-    ]
-
-    return undo_all(undo)
+    return undo_all(
+        *(
+            patch(module, name, replacement)
+            for module in list(sys.modules.values())
+            if getattr(module, "__dict__", {}).get(name) is original
+        )
+    )
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -284,7 +284,7 @@ def install(recorder: Recorder) -> Uninstall:
         original = getattr(partitioners, name)
         undo.append(patch_imported(original, partitioner(original, words)))
 
-    return undo_all([forget_lines, *undo])
+    return undo_all(forget_lines, *undo)
 
 
 HOOK = RecordingHook(

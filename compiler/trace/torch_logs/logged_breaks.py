@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tcw.compiler.trace.records import FrameStart, GraphBreak, Location
-from tcw.compiler.trace.torch_logs.places import Files, users
+from tcw.compiler.trace.torch_logs.logged_places import Files, users
 
 JOINED = "\n\n*** While handling this graph break, another graph break occurred: ***\n\n"
 _PLACE = re.compile(r"^Graph break in user code at (?P<file>.+):(?P<line>\d{1,9})$", re.MULTILINE)

@@ -161,7 +161,7 @@ def install(recorder: Recorder) -> Uninstall:
         if caches.asked.autograd and isinstance(details, AOTAutogradCacheDetails):
             caches.asked.autograd[-1]["components"] = pickler.debug_lines(details)
 
-    undo = [
+    return undo_all(
         after_call(AOTAutogradCachePickler, "get_hash", safely.guarded(keyed)),
         before_call(FxGraphCache, "prepare_key", safely.guarded(caches.graph_asked)),
         after_call(FxGraphCache, "prepare_key", safely.guarded(caches.graph_prepared)),
@@ -170,8 +170,7 @@ def install(recorder: Recorder) -> Uninstall:
         after_call(AOTAutogradCache, "_lookup", looked_up),
         before_call(CompileEventLogger, "instant", said),
         after_call(RemoteCache, "get", safely.guarded(caches.remote_asked)),
-    ]
-    return undo_all(undo)
+    )
 
 
 _AUTOGRAD_CACHE = "torch._functorch._aot_autograd.autograd_cache:AOTAutogradCache"

@@ -19,7 +19,7 @@ from torch import fx
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.stages import reached
-from tcw.compiler.inductor.overrule_caches import caches_off
+from tcw.compiler.inductor.caches_off import caches_off
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -60,12 +60,10 @@ def install(recorder: Recorder) -> Uninstall:
     if getattr(config.cpp, "vec_isa_ok", False) is None:
         stack.enter_context(config.patch({"cpp.vec_isa_ok": True}))
     return undo_all(
-        [
-            before_call(compile_fx, "_recursive_post_grad_passes", keep),
-            patch(GraphLowering, "compile_to_module", compile_to_module),
-            patch(cpu_vec_isa.VecISA, "check_build", lambda self, code: True),
-            stack.close,
-        ]
+        before_call(compile_fx, "_recursive_post_grad_passes", keep),
+        patch(GraphLowering, "compile_to_module", compile_to_module),
+        patch(cpu_vec_isa.VecISA, "check_build", lambda self, code: True),
+        stack.close,
     )
 
 

@@ -2,7 +2,7 @@
 
 `torch.compile` creates a `_TorchCompileInductorWrapper` (torch/__init__.py) for its default
 backend. That and every other way into Inductor calls `compile_fx` (torch/_inductor/compile_fx.py),
-which compiles each of AOTAutograd's graphs with `inner_compile`. `tcw.compiler.inductor.until`
+which compiles each of AOTAutograd's graphs with `inner_compile`. `inductor/stopping_early.py`
 handles later ends.
 """
 

@@ -9,8 +9,11 @@ from typing import Any
 import msgspec
 
 from tcw.compiler.trace.compile_names import CompileNames
+from tcw.compiler.trace.cudagraph_reasons import reason_of, stack_of
 from tcw.compiler.trace.function_names import resumes_at
 from tcw.compiler.trace.records import (
+    CudagraphRecording,
+    CudagraphSkip,
     DynamicSize,
     EagerFallback,
     Failure,
@@ -19,12 +22,13 @@ from tcw.compiler.trace.records import (
     GraphBreak,
     Guards,
     Location,
+    Phase,
     Record,
 )
 from tcw.compiler.trace.refs import digits
 from tcw.compiler.trace.source_names import readable
-from tcw.compiler.trace.torch_logs.breaks import graph_break
-from tcw.compiler.trace.torch_logs.places import Files
+from tcw.compiler.trace.torch_logs.logged_breaks import graph_break
+from tcw.compiler.trace.torch_logs.logged_places import Files, users
 
 _MOST = 2**63 - 1
 _LONGEST = 4000
@@ -271,3 +275,33 @@ def _figure(text: str) -> int | float | None:
     except ValueError:
         return None
     return found if found is not None and abs(found) < 1e30 else None
+
+
+_RECORD = "CUDAGraphNode.record"
+"""The name of torch's phase (`dynamo_timed_cudagraph` in torch/_inductor/cudagraph_trees.py)."""
+
+
+def cudagraph_recording(phase: Phase, kind: str) -> CudagraphRecording | None:
+    """The recording that this phase timed, of the compile's graph of this kind; None if it timed
+    something else."""
+    if phase.name != _RECORD:
+        return None
+    return CudagraphRecording(
+        graph=f"{phase.compile_id}/{kind}" if phase.compile_id else "",
+        compile_id=phase.compile_id,
+        again=None,
+        seconds=phase.seconds,
+    )
+
+
+def cudagraph_skip(metrics: Metrics, files: Files) -> CudagraphSkip | None:
+    """The last skip of a compile, from torch's account of it; None if it has none."""
+    message = metrics.words("cudagraph_skip_reason")
+    if not message:
+        return None
+    stack = users(files.traceback(stack_of(message)))
+    return CudagraphSkip(
+        reason=reason_of(message),
+        compile_id=metrics.compile_id,
+        location=stack[-1] if stack else None,
+    )

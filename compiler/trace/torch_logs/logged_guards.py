@@ -22,7 +22,7 @@ from tcw.compiler.trace.records import (
 )
 from tcw.compiler.trace.refs import digits
 from tcw.compiler.trace.source_names import SOURCE, guard_name, readable
-from tcw.compiler.trace.torch_logs.places import Files
+from tcw.compiler.trace.torch_logs.logged_places import Files
 
 _LEAF = re.compile(r"^(?:\| )*\+- (?P<kind>[A-Z][A-Z_0-9]+): (?P<rest>.*)$", re.DOTALL)
 _MANAGER = re.compile(

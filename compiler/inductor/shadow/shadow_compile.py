@@ -26,26 +26,20 @@ from tcw.compiler.gpu.architectures import Architecture
 from tcw.compiler.gpu.binaries import Binary, record
 from tcw.compiler.gpu.retarget import retarget, tell_of_cpu_calls
 from tcw.compiler.inductor.predicted import predicting
-from tcw.compiler.inductor.shadow.binaries import assemble
-from tcw.compiler.inductor.shadow.device import pretending
-from tcw.compiler.inductor.shadow.guard import NoGuard
-from tcw.compiler.inductor.shadow.triton_sources import kernel_sources
+from tcw.compiler.inductor.shadow.device import NoGuard, pretending
+from tcw.compiler.inductor.shadow.triton_sources import assemble, kernel_sources
 from tcw.compiler.inductor.shadow.undisturbed import undisturbed
 from tcw.compiler.trace.records import Kernel, Progress, Record
 
-WITHOUT_TIMING: dict[str, object] = {
-    "fx_graph_cache": False,
-    "fx_graph_remote_cache": False,
-    "max_autotune": False,
-    "max_autotune_gemm": False,
-    "coordinate_descent_tuning": False,
-    "benchmark_fusion": False,
-    "benchmark_combo_kernel": False,
-    "benchmark_kernel": False,
-    "cpp_wrapper": False,
-    "triton.cudagraphs": False,
-    "triton.autotune_at_compile_time": False,
-}
+WITHOUT_TIMING: dict[str, object] = dict.fromkeys(
+    (
+        *("fx_graph_cache", "fx_graph_remote_cache", "max_autotune", "max_autotune_gemm"),
+        *("coordinate_descent_tuning", "benchmark_fusion", "benchmark_combo_kernel"),
+        *("benchmark_kernel", "cpp_wrapper", "triton.cudagraphs"),
+        "triton.autotune_at_compile_time",
+    ),
+    False,
+)
 """Settings that would make Inductor run something on a GPU during code generation."""
 
 TIMED = ("max_autotune", "max_autotune_gemm", "coordinate_descent_tuning", "benchmark_fusion")
