@@ -86,7 +86,16 @@ EXPLAINED = {"graph breaks": "break", "recompiles": "recompile"}
 
 _COUNTED = {"library": "library calls of", "dtype": "kernels computing in"}
 _MORE_IS_WORSE = frozenset(
-    {"break", "eager", "recompile", "bypass", "cudagraph-skip", "cudagraph-again", "failure"}
+    {
+        "break",
+        "eager",
+        "recompile",
+        "condition",
+        "bypass",
+        "cudagraph-skip",
+        "cudagraph-again",
+        "failure",
+    }
 )
 _LESS_IS_WORSE = frozenset({"size", "fused"})
 _LESS_IS_BETTER = frozenset({"dtype"})
@@ -146,6 +155,7 @@ GROUP_WORDS = {
     "eager": "eager fallback",
     "recompile": "recompile",
     "size": "dynamic size",
+    "condition": "condition on sizes",
     "bypass": "cache bypass",
     "cudagraph-skip": "skipped CUDA graph",
     "cudagraph-again": "CUDA graph recorded again",
@@ -245,8 +255,8 @@ def _number(value: Value | None) -> float:
 
 _STANDINGS: tuple[FactStanding, ...] = ("worse", "different", "better")
 _GROUPS = (
-    "failure", "break", "eager", "recompile", "size", "fused", "dtype", "library", "setting", "",
-    "cudagraph-skip", "cudagraph-again", "bypass",
+    "failure", "break", "eager", "recompile", "size", "condition", "fused", "dtype", "library",
+    "setting", "", "cudagraph-skip", "cudagraph-again", "bypass",
 )  # fmt: skip
 
 

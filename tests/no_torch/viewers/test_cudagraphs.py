@@ -9,6 +9,7 @@ from tcw.viewers.json_diff import diff_report
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
 from tcw.viewers.summary.budget import compare
+from tcw.viewers.summary.cudagraphs import MANY_SIZES
 from tcw.viewers.summary.differences import difference
 from tcw.viewers.summary.facts import facts
 from tcw.viewers.text.explain import explain
@@ -143,7 +144,7 @@ def test_recordings_again_are_facts_and_effects() -> None:
     plain, run = replayed()
     found = {one.name: one.value for one in facts(run, summarise(run))
              if one.group == "cudagraph-again"}  # fmt: skip
-    assert found == {STATIC: 3}
+    assert found == {STATIC: 3, MANY_SIZES: 4}
     before = {one.key: one.value for one in facts(plain, summarise(plain))}
     worse = [one.words for one in compare(before, facts(run, summarise(run))) if one.fails]
     assert f"a new CUDA graph recorded again: {STATIC} ×3" in worse

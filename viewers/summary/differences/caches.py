@@ -57,21 +57,12 @@ class _Missed:
 
 
 def cache_changes(alignment: Alignment) -> tuple[CacheChange, ...]:
-    """Misses by reason, then bypasses that began or ended, then what is served now."""
-    base, run = alignment.base, alignment.run
-    found: list[CacheChange] = []
-    if _shares_caches(run):
-        found += _misses(alignment)
-    found += _bypasses(base, run)
-    if _shares_caches(run):
-        found += _served(base, run)
-    return tuple(found)
-
-
-def _shares_caches(recording: Recording) -> bool:
-    """Whether it used caches that other runs fill; else it compiled with its own empty ones."""
-    settings = recording.settings
-    return settings is not None and (settings.cached or settings.program)
+    """Misses by reason, then what is served now; none if the run compiled with empty caches of its
+    own."""
+    settings = alignment.run.settings
+    if settings is None or not (settings.cached or settings.program):
+        return ()
+    return (*_misses(alignment), *_served(alignment.base, alignment.run))
 
 
 def follows(base: Recording, run: Recording) -> bool:
@@ -149,18 +140,6 @@ def _seconds(recording: Recording, compiles: Iterable[str]) -> float:
     """Of these compiles, from Dynamo's start to their end."""
     wanted = set(compiles)
     return sum(one.seconds for one in recording.all(FrameEnd) if one.compile_id in wanted)
-
-
-def _bypasses(base: Recording, run: Recording) -> Iterator[CacheChange]:
-    def bypassed(recording: Recording) -> set[tuple[str, str]]:
-        found = recording.all(CacheLookup)
-        return {(one.cache, one.missed) for one in found if one.verdict == "bypass"}
-
-    before, after = bypassed(base), bypassed(run)
-    for cache, reason in sorted(after - before):
-        yield CacheChange(False, f"the {cache} cache is bypassed: {reason}")
-    for cache, reason in sorted(before - after):
-        yield CacheChange(True, f"the {cache} cache is no longer bypassed: {reason}")
 
 
 def _served(base: Recording, run: Recording) -> Iterator[CacheChange]:

@@ -10,26 +10,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tcw.compiler.trace.matching import base_graph
-from tcw.compiler.trace.records import EagerFallback, Guards, Kernel
+from tcw.compiler.trace.records import Kernel
 from tcw.viewers.collected import grouped
 from tcw.viewers.labels import kernel_label
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.budget import ERROR
-from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
-from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
+from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine
 from tcw.viewers.summary.differences.caches import cache_changes
-from tcw.viewers.summary.differences.causes import Causes
+from tcw.viewers.summary.differences.causes import Causes, edits_of
 from tcw.viewers.summary.differences.decisions import unnumbered
+from tcw.viewers.summary.differences.fact_changes import FactChanges, FactCount
 from tcw.viewers.summary.differences.figures import SettingChange
 from tcw.viewers.summary.differences.modules import by_module, in_every_layer, inputs_together
 from tcw.viewers.summary.differences.operation_words import operation_words
 from tcw.viewers.summary.differences.operations import OperationChange, operation_changes
-from tcw.viewers.summary.facts import real_kernels
-from tcw.viewers.summary.findings import fallback_reason, values_text
+from tcw.viewers.summary.facts import WRONG_RESULTS, real_kernels
 from tcw.viewers.summary.on_stack import ON_STACK
 from tcw.viewers.words import bytes_change, error_text, listed, plural
 
@@ -66,34 +64,98 @@ class Effect:
     """`gpt.py:41 is new: print(x)`, `mode default → max-autotune`; "" if it was not found."""
 
 
+class _Words(NamedTuple):
+    """What is said of facts of one group that only one side has."""
+
+    kind: EffectKind
+    new: str
+    gone: str
+    more: str = ""
+    """Behind a new one that costs something."""
+    better: bool = False
+    """Whether a new one is no loss, and a lost one is."""
+
+
+_GROUPS = {
+    "failure": _Words("failure", "it fails: {}", "it no longer fails: {}"),
+    "break": _Words("break", "a new graph break: {}", "a graph break gone: {}", ", {}"),
+    "eager": _Words("fallback", "runs eagerly now: {}", "no longer runs eagerly: {}"),
+    "recompile": _Words("recompile", "a new recompile: {}", "no longer recompiles: {}", " ({})"),
+    "size": _Words(
+        "size", "dynamic now: {}", "was dynamic and is now specialised: {}", better=True
+    ),
+    "condition": _Words("size", "a new condition on sizes: {}", "no condition on sizes now: {}"),
+    "cudagraph-skip": _Words(
+        "cudagraph", "a CUDA graph is skipped: {}", "CUDA graphs are no longer skipped: {}"
+    ),
+    "cudagraph-again": _Words("cudagraph", "{}", "CUDA graphs are no longer recorded again: {}"),
+    "bypass": _Words("cache", "{} is bypassed: {}", "{} is no longer bypassed: {}"),
+}
+"""Group of facts -> what `diff` says of them. Other groups are the kernels' (`library`, `dtype`),
+or causes (`setting`)."""
+
+
+def _of_facts(facts: FactChanges, *groups: str) -> Iterator[Effect]:
+    """What is new in these groups, then what is gone."""
+    for group in groups:
+        for one in sorted(facts.changed(group), key=lambda one: bool(one.before)):
+            if one.fact.name != WRONG_RESULTS and not ON_STACK.match(one.fact.name):
+                yield _of_fact(one, _GROUPS[group])
+
+
+def _of_fact(changed: FactCount, words: _Words) -> Effect:
+    """Of a fact that only one side has."""
+    fact = changed.fact
+    title = fact.title or fact.name
+    if changed.before:
+        tone: EffectTone = "bad" if words.better else "good"
+        name = fact.name if fact.group.startswith("cudagraph") else title
+        return Effect(words.kind, tone, words.gone.format(name, fact.more), line=changed.line)
+    tone = "neutral" if words.better else "bad"
+    more = words.more.format(fact.more) if fact.more else ""
+    said = words.new.format(title, fact.more) + more
+    return Effect(words.kind, tone, said, line=changed.line)
+
+
 def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ...]:
     """All effects, the most important first. Empty if only times differ."""
-    before, after = summarise(alignment.base), summarise(alignment.run)
+    facts = difference.facts
     operations = operation_changes(alignment)
+    sizes = sorted(_of_facts(facts, "size"), key=lambda one: one.tone != "bad")
+    lost = [one for one in sizes if one.tone == "bad"]
     found = [
-        *_failures(before, after),
-        *_numerics(before, after),
-        *_breaks(before, after, alignment),
-        *_fallbacks(alignment),
-        *_recompiles(before, after, alignment),
-        *_backwards(alignment),
-        *_sizes(alignment),
-        *_graphs(before, after),
+        *_of_facts(facts, "failure"),
+        *_numerics(facts),
+        *_of_facts(facts, "break", "eager"),
+        *lost,
+        *_of_facts(facts, "recompile"),
+        *(_backwards(alignment) if all(facts.complete) else ()),
+        *sizes[len(lost) :],
+        *_of_facts(facts, "condition"),
+        *_graphs(facts),
     ]
     if any(one.kind in OTHER_GRAPHS for one in found):
-        operations = ()  # graphs that were cut elsewhere have other kernels throughout
+        # graphs that are cut elsewhere have other kernels throughout; edited lines still tell
+        edits = edits_of(alignment)
+        operations = tuple(
+            one
+            for one in operation_changes(alignment, whole=True)
+            if one.line is not None and any(edit.covers(one.line) for edit in edits)
+        )
+        found += _operations(in_every_layer(operations))
     else:
         changes = tuple(in_every_layer(by_module(operations, alignment)))
         # where operations only went, that is what happened to the fusions too
         first = [one for one in changes if one.telling or all(one.gone for one in changes)]
         first.sort(key=lambda one: one.kind.startswith("many"))
         found += _operations(inputs_together(first))
-        found += _larger_errors(before, after)
+        found += _larger_errors(facts)
         found += _engines(difference)
         found += _fusions(difference)
         found += _operations(one for one in changes if one not in first)
         found += [*_kernels(difference), *_memory(difference)]
-    found += [*_cudagraphs(alignment), *cache_effects(alignment)]
+    found += _of_facts(facts, "cudagraph-skip", "cudagraph-again")
+    found += cache_effects(alignment, facts)
     lines = [one.line for one in found if one.line is not None]
     lines += [one.line for one in operations if one.line is not None]
     causes = Causes(
@@ -141,26 +203,19 @@ def versions_of(base: Recording, run: Recording) -> tuple[SettingChange, ...]:
     return tuple(SettingChange(n, str(a), str(b)) for n, a, b in pairs if a != b and a and b)
 
 
-def _failures(before: Summary, after: Summary) -> Iterator[Effect]:
-    one, other = before.failure, after.failure
-    if other is not None and one is None:
-        yield Effect("failure", "bad", f"it fails: {other.type}: {other.message}")
-    elif one is not None and other is None:
-        yield Effect("failure", "good", f"it no longer fails ({one.type})")
-
-
-def _numerics(before: Summary, after: Summary) -> Iterator[Effect]:
-    one, other = before.numerics, after.numerics
-    if one is None or other is None:
+def _numerics(facts: FactChanges) -> Iterator[Effect]:
+    """Whether results are right, where both sides were compared with eager."""
+    one, other = facts.before.numerics, facts.after.numerics
+    if one is None or other is None or None in (one.within, other.within):
         return
-    if one.within != other.within and None not in (one.within, other.within):
-        words = "results are wrong" if other.within is False else "results are right again"
+    if one.within != other.within:
+        words = "results are right again" if other.within else "results are wrong"
         yield Effect("numerics", "good" if other.within else "bad", words)
 
 
-def _larger_errors(before: Summary, after: Summary) -> Iterator[Effect]:
+def _larger_errors(facts: FactChanges) -> Iterator[Effect]:
     """Of results that are right, or wrong, on both sides."""
-    one, other = before.numerics, after.numerics
+    one, other = facts.before.numerics, facts.after.numerics
     if one is None or other is None or one.within != other.within:
         return
     errors = (one.max_abs or 0.0, other.max_abs or 0.0)
@@ -168,55 +223,6 @@ def _larger_errors(before: Summary, after: Summary) -> Iterator[Effect]:
         tone: EffectTone = "bad" if errors[1] > errors[0] else "good"
         words = f"largest error {error_text(errors[0])} → {error_text(errors[1])}"
         yield Effect("numerics", tone, words)
-
-
-def _breaks(before: Summary, after: Summary, alignment: Alignment) -> Iterator[Effect]:
-    old = {
-        (alignment.line(one.place.file, one.place.line), one.gb or one.type): one
-        for one in before.breaks
-    }
-    new = {
-        (MatchedLine(one.place.file, one.place.line), one.gb or one.type): one
-        for one in after.breaks
-    }
-    for (line, type), site in new.items():
-        if (line, type) not in old:
-            extra = f", {plural(site.more_graphs, 'more graph')}" if site.more_graphs else ""
-            yield Effect("break", "bad", f"a new graph break: {site.title}{extra}", line=line)
-    for (line, type), site in old.items():
-        if (line, type) not in new:
-            yield Effect("break", "good", f"a graph break gone: {site.title}", line=line)
-
-
-def _fallbacks(alignment: Alignment) -> Iterator[Effect]:
-    def keyed(recording: Recording) -> dict[tuple[str, str], EagerFallback]:
-        return {(one.kind, one.function): one for one in recording.all(EagerFallback)}
-
-    old, new = keyed(alignment.base), keyed(alignment.run)
-    for key, one in new.items():
-        if key not in old:
-            line = matched_line(one.location)
-            yield Effect("fallback", "bad", f"runs eagerly now: {fallback_reason(one)}", line=line)
-    for key, one in old.items():
-        if key not in new:
-            line = alignment.place(one.location)
-            yield Effect(
-                "fallback", "good", f"no longer runs eagerly: {fallback_reason(one)}", line=line
-            )
-
-
-def _recompiles(before: Summary, after: Summary, alignment: Alignment) -> Iterator[Effect]:
-    old = {values_text(one): one for one in before.recompiles}
-    new = {values_text(one): one for one in after.recompiles}
-    for text, cause in new.items():
-        if text not in old:
-            frames = plural(len(cause.frames), "frame")
-            line = MatchedLine(cause.place.file, cause.place.line) if cause.place else None
-            yield Effect("recompile", "bad", f"a new recompile of {frames}: {text}", line=line)
-    for text, cause in old.items():
-        if text not in new:
-            line = alignment.line(cause.place.file, cause.place.line) if cause.place else None
-            yield Effect("recompile", "good", f"no longer recompiles: {text}", line=line)
 
 
 def _backwards(alignment: Alignment) -> Iterator[Effect]:
@@ -237,25 +243,12 @@ def _backwards(alignment: Alignment) -> Iterator[Effect]:
         yield Effect("backward", "neutral", words)
 
 
-def _sizes(alignment: Alignment) -> Iterator[Effect]:
-    def keyed(recording: Recording) -> set[str]:
-        """Without what a resumed frame finds on its stack, which goes with the graph break."""
-        names = {size.name for one in recording.all(Guards) for size in one.dynamic if size.name}
-        return {name for name in names if not ON_STACK.match(name)}
-
-    old, new = keyed(alignment.base), keyed(alignment.run)
-    for name in sorted(old - new):
-        yield Effect("size", "bad", f"was dynamic and is now specialised: {name}")
-    for name in sorted(new - old):
-        yield Effect("size", "neutral", f"dynamic now: {name}")
-
-
-def _graphs(before: Summary, after: Summary) -> Iterator[Effect]:
-    if before.graphs != after.graphs:
+def _graphs(facts: FactChanges) -> Iterator[Effect]:
+    before, after = facts.before.graphs, facts.after.graphs
+    if before != after and all(facts.complete):
         # without any graph, all of it runs eagerly
-        worse = after.graphs > before.graphs or not after.graphs
-        tone: EffectTone = "bad" if worse else "good"
-        yield Effect("graph", tone, f"graphs {before.graphs} → {after.graphs}")
+        tone: EffectTone = "bad" if after > before or not after else "good"
+        yield Effect("graph", tone, f"graphs {before} → {after}")
 
 
 def _operations(changes: Iterable[OperationChange]) -> Iterator[Effect]:
@@ -335,31 +328,15 @@ def _memory(difference: Difference) -> Iterator[Effect]:
             yield Effect("memory", tone, f"{one.what} {sizes}")
 
 
-def _cudagraphs(alignment: Alignment) -> Iterator[Effect]:
-    """CUDA graphs that one side does not use, or records again, by reason; the line is the run's,
-    or the base's."""
-
-    def costs(recording: Recording) -> dict[tuple[bool, str], CudagraphCost]:
-        found: dict[tuple[bool, str], CudagraphCost] = {}
-        for one in cudagraph_costs(recording):
-            found.setdefault((one.seconds is None, one.reason), one)
-        return found
-
-    base, run = costs(alignment.base), costs(alignment.run)
-    for (skipped, reason), one in run.items():
-        if (skipped, reason) not in base:
-            at = one.location
-            line = MatchedLine(at.file, at.line) if at else None
-            words = f"a CUDA graph is skipped: {reason}" if skipped else one.title
-            yield Effect("cudagraph", "bad", words, line)
-    for skipped, reason in base:
-        if (skipped, reason) not in run:
-            what = "skipped" if skipped else "recorded again"
-            yield Effect("cudagraph", "good", f"CUDA graphs are no longer {what}: {reason}")
-
-
-def cache_effects(alignment: Alignment) -> Iterator[Effect]:
-    """Each with its own cause: what of the key changed."""
-    for one in cache_changes(alignment):
-        tone: EffectTone = "good" if one.better else "bad"
-        yield Effect("cache", tone, one.words, one.line, cause=one.because)
+def cache_effects(alignment: Alignment, facts: FactChanges | None = None) -> Iterator[Effect]:
+    """What missed, each with its own cause: what of the key changed; then caches that are bypassed;
+    then what is served now."""
+    changes = cache_changes(alignment)
+    facts = facts or FactChanges(alignment)
+    for better in (False, True):
+        for one in changes:
+            if one.better == better:
+                tone: EffectTone = "good" if better else "bad"
+                yield Effect("cache", tone, one.words, one.line, cause=one.because)
+        if not better:
+            yield from _of_facts(facts, "bypass")

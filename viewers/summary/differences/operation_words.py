@@ -11,6 +11,7 @@ def operation_words(change: OperationChange) -> str:
         "new": f"{change.operation} is new",
         "gone": f"{change.operation} is gone",
         "dtype": f"{change.operation} computes in {change.after}, was {change.before}",
+        "value": f"{change.operation} is given {change.after}, was {change.before}",
         "inputs": _inputs(change),
         "input dtype": _other_inputs(change),
         "input shape": _other_inputs(change),
