@@ -18,7 +18,7 @@ from tcw.viewers.plain import plain
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.profile import Profile, profiles_of
 from tcw.viewers.summary.profile.causes.words import bare
-from tcw.viewers.summary.profile.where import where
+from tcw.viewers.summary.profile.rows import where
 from tcw.viewers.words import numbers_text
 
 Event = dict[str, Any]

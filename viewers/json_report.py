@@ -11,7 +11,6 @@ from typing import Literal
 import msgspec
 
 from tcw.compiler.trace.records import Advice, End, Failure, Recompile
-from tcw.viewers.json_item import JsonItem, placed
 from tcw.viewers.json_profile import (
     ModeItem,
     ProfileItem,
@@ -20,6 +19,7 @@ from tcw.viewers.json_profile import (
     profile_items,
     trial_items,
 )
+from tcw.viewers.json_text import JsonItem, placed
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.breaks import BreakSite, ordered_advice

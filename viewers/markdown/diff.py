@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.viewers.markdown.effects import effect_items
+from tcw.viewers.markdown.items import effect_items
 from tcw.viewers.markdown.report import WIDTH, environment_items
 from tcw.viewers.markdown.text import Comment, code, escaped
 from tcw.viewers.summary.differences import Difference

@@ -17,7 +17,7 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
 from tcw.viewers.summary.profile import Profile, profiles_of
 from tcw.viewers.summary.profile.causes.cause import Cause, first_of_groups
-from tcw.viewers.summary.profile.doubts import doubts
+from tcw.viewers.summary.profile.verdict import doubts
 from tcw.viewers.tables.account import memory_lines
 from tcw.viewers.tables.machine import ceilings_lines
 from tcw.viewers.text.explain import warning_lines

@@ -16,11 +16,10 @@ from tcw.viewers.panes.view import LANGUAGES, View
 from tcw.viewers.panes.what_if import difference_of, nothing
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.differences import Difference
-from tcw.viewers.summary.differences.decisions import DecisionChange
+from tcw.viewers.summary.differences.decisions import DecisionChange, Veto
 from tcw.viewers.summary.differences.figures import CountChange
 from tcw.viewers.summary.differences.kernel_changes import KernelChange
 from tcw.viewers.summary.differences.lines import Sign, TextDiff, diff_lines
-from tcw.viewers.summary.differences.vetoes import Veto
 from tcw.viewers.summary.differences.words import (
     change_text,
     change_words,

@@ -33,7 +33,7 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary
 from tcw.viewers.summary.cudagraphs import cudagraph_costs
 from tcw.viewers.summary.findings import fallback_reason, values_text
-from tcw.viewers.summary.fused import named_together
+from tcw.viewers.summary.fusion import named_together
 from tcw.viewers.summary.kernels import loop_nests
 from tcw.viewers.summary.memory import highest_peak
 from tcw.viewers.summary.place import Place

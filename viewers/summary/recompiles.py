@@ -18,11 +18,11 @@ from tcw.compiler.trace.records import (
 from tcw.compiler.trace.source_names import root_of
 from tcw.viewers.collected import known_sum
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary.arguments import arguments_of
 from tcw.viewers.summary.breaks import ordered_advice
-from tcw.viewers.summary.compile_seconds import compile_seconds
+from tcw.viewers.summary.calls import arguments_of
 from tcw.viewers.summary.function_names import FunctionNames
 from tcw.viewers.summary.on_stack import StackNames
+from tcw.viewers.summary.phases import compile_seconds
 from tcw.viewers.summary.place import Place, place_of
 from tcw.viewers.words import numbers_text
 

@@ -9,11 +9,11 @@ from tcw.viewers.kit.lines import TextLine, line
 from tcw.viewers.kit.spans import Role
 from tcw.viewers.kit.table import Cell, heading, table
 from tcw.viewers.summary.differences import Difference
+from tcw.viewers.summary.differences.decisions import Veto
 from tcw.viewers.summary.differences.effects import OTHER_GRAPHS
 from tcw.viewers.summary.differences.figures import CountChange
 from tcw.viewers.summary.differences.kernel_changes import KernelChange
 from tcw.viewers.summary.differences.lines import TextDiff
-from tcw.viewers.summary.differences.vetoes import Veto
 from tcw.viewers.summary.differences.words import (
     change_text,
     change_words,

@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
-from tcw.viewers.check.annotations import annotated
-from tcw.viewers.check.github import MOST, github
+from tcw.viewers.check.annotations import MOST, annotated, github
 from tcw.viewers.check.junit import junit
 from tcw.viewers.check.markdown import MARKER, markdown
 from tcw.viewers.check.result import TargetResult

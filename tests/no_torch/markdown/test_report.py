@@ -13,9 +13,8 @@ from markdown_it import MarkdownIt
 from tcw.compiler.trace.records import AnyRecord
 from tcw.viewers.markdown import MARKER
 from tcw.viewers.markdown.diff import diff_markdown
-from tcw.viewers.markdown.processes import processes_markdown
 from tcw.viewers.markdown.profile import profile_markdown
-from tcw.viewers.markdown.report import report
+from tcw.viewers.markdown.report import processes_markdown, report
 from tcw.viewers.markdown.text import (
     MOST_CHARACTERS,
     MOST_FOLDED,

@@ -13,7 +13,12 @@ from functools import cached_property
 from tcw.compiler.trace.records import Run, WhatIf
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences.alignment import Alignment
-from tcw.viewers.summary.differences.decisions import DecisionChanges, decision_changes
+from tcw.viewers.summary.differences.decisions import (
+    DecisionChanges,
+    Veto,
+    decision_changes,
+    vetoes_of,
+)
 from tcw.viewers.summary.differences.effects import Effect, effects_of
 from tcw.viewers.summary.differences.fact_changes import FactChanges
 from tcw.viewers.summary.differences.figures import (
@@ -28,9 +33,12 @@ from tcw.viewers.summary.differences.figures import (
     setting_changes,
 )
 from tcw.viewers.summary.differences.kernel_changes import KernelChange, kernel_changes
-from tcw.viewers.summary.differences.measured import MeasuredDifference, measured_of
-from tcw.viewers.summary.differences.verdict import WhatIfVerdict, whatif_verdict
-from tcw.viewers.summary.differences.vetoes import Veto, vetoes_of
+from tcw.viewers.summary.differences.measured import (
+    MeasuredDifference,
+    WhatIfVerdict,
+    measured_of,
+    whatif_verdict,
+)
 
 
 @dataclass(frozen=True)

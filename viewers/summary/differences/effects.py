@@ -24,9 +24,14 @@ from tcw.viewers.summary.differences.causes import Causes, edits_of
 from tcw.viewers.summary.differences.decisions import unnumbered
 from tcw.viewers.summary.differences.fact_changes import FactChanges, FactCount
 from tcw.viewers.summary.differences.figures import SettingChange
-from tcw.viewers.summary.differences.modules import by_module, in_every_layer, inputs_together
-from tcw.viewers.summary.differences.operation_words import operation_words
-from tcw.viewers.summary.differences.operations import OperationChange, operation_changes
+from tcw.viewers.summary.differences.operations import (
+    OperationChange,
+    by_module,
+    in_every_layer,
+    inputs_together,
+    operation_changes,
+    operation_words,
+)
 from tcw.viewers.summary.facts import WRONG_RESULTS, real_kernels
 from tcw.viewers.summary.on_stack import ON_STACK
 from tcw.viewers.words import bytes_change, error_text, listed, plural

@@ -6,14 +6,24 @@ import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
-from tcw.compiler.trace.records import CacheLookup, Guards, Run, TorchSettings
+from msgspec import structs
+
+from tcw.compiler.trace.records import (
+    CacheLookup,
+    Guards,
+    Resumed,
+    Run,
+    Settings,
+    TorchSettings,
+    Waiting,
+)
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences.alignment import Alignment
 from tcw.viewers.summary.differences.fact_changes import FactChanges
-from tcw.viewers.summary.differences.overrides import settings_of
 from tcw.viewers.summary.facts import FactUnit, numbers, without_addresses
 
 
@@ -195,3 +205,26 @@ def _changes(
         for what in dict.fromkeys([*one, *other])
         if one[what] != other[what]
     )
+
+
+def settings_of(recording: Recording) -> Settings | None:
+    """The run's settings, with the overrides chosen while it waited."""
+    settings = recording.run_settings
+    if settings is None:
+        return None
+    return structs.replace(settings, overrides={**settings.overrides, **_chosen(recording)})
+
+
+def _chosen(recording: Recording) -> dict[str, str]:
+    """Decision id -> the choice with which the user resumed the compile."""
+    found: dict[str, str] = {}
+    waits = [one for one in recording.records if isinstance(one, (Waiting, Resumed))]
+    for wait, answer in pairwise(waits):
+        if (
+            isinstance(wait, Waiting)
+            and wait.decision
+            and isinstance(answer, Resumed)
+            and answer.choice
+        ):
+            found[wait.decision] = answer.choice
+    return found

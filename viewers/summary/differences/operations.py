@@ -1,10 +1,12 @@
-"""Operations that only one of two captured graphs has, or that compute in another dtype."""
+"""Operations that differ between captured graphs: new, gone, in another dtype, with other
+constants; then by module, where a layer is gone or an activation is another one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from msgspec import structs
@@ -13,7 +15,7 @@ from tcw.compiler.trace.records import Graph, Node
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
 from tcw.viewers.summary.ranks.graphs import input_name
-from tcw.viewers.words import shape_text
+from tcw.viewers.words import listed, plural, shape_text
 
 OperationChangeKind = Literal[
     "new", "gone", "dtype", "value", "inputs", "input dtype", "input shape",
@@ -172,3 +174,168 @@ def _computes(node: Node) -> bool:
 
 def _dtype(node: Node) -> str:
     return node.value.dtype if node.value is not None else ""
+
+
+def operation_words(change: OperationChange) -> str:
+    """`gelu is gone`, `layers.2 is new: 17 operations`."""
+    return {
+        "new": f"{change.operation} is new",
+        "gone": f"{change.operation} is gone",
+        "dtype": f"{change.operation} computes in {change.after}, was {change.before}",
+        "value": f"{change.operation} is given {change.after}, was {change.before}",
+        "inputs": _inputs(change),
+        "input dtype": _other_inputs(change),
+        "input shape": _other_inputs(change),
+        "module new": f"{change.operation} is new: {change.after}",
+        "module gone": f"{change.operation} is gone: {change.before}",
+        "many new": f"{change.alike} operations are new in {change.operation}: {change.after}",
+        "many gone": f"{change.alike} operations are gone from {change.operation}: {change.after}",
+        "module": f"{change.operation} computes {change.after} instead of {change.before}",
+    }[change.kind]
+
+
+def _other_inputs(change: OperationChange) -> str:
+    """`x is 2×15, was 2×16`, `50 graph inputs are bfloat16, were float32`."""
+    if change.alike == 1:
+        return f"{change.operation} is {change.after}, was {change.before}"
+    if change.kind == "input dtype":
+        return f"{change.alike} graph inputs are {change.after}, were {change.before}"
+    sizes = f"{change.operation} is {change.after}, was {change.before}"
+    return f"{change.alike} parameters have other sizes: {sizes}, …"
+
+
+def _inputs(change: OperationChange) -> str:
+    if change.before and change.after:
+        return f"{change.operation} reads {change.after} instead of {change.before}"
+    more = f"also reads {change.after}" if change.after else f"no longer reads {change.before}"
+    return f"{change.operation} {more}"
+
+
+_NAMED = 4
+"""Maximum number of operations that are named of a module."""
+
+_MANY = 6
+"""Above this number of lines and operations that are new or gone in a module, they are one
+change."""
+
+_Key = tuple[str, str]
+"""A graph and the path of a module in it."""
+
+
+def by_module(
+    changes: Sequence[OperationChange], alignment: Alignment
+) -> tuple[OperationChange, ...]:
+    """The changes, with one instead of those of a module that only one side runs, of which no
+    operation is as before, or of which many are gone, or new."""
+    base, run = _operations(alignment.base), _operations(alignment.run)
+    gone = _count(changes, "gone")
+    new = _count(changes, "new")
+    found: dict[object, list[OperationChange]] = {}
+    for number, one in enumerate(changes):
+        key: object = number
+        if one.kind in ("new", "gone"):
+            for path in _paths(one.module):
+                at = (one.graph, path)
+                if gone[at] == base[at] and new[at] == run[at]:
+                    key = at
+                    break
+        found.setdefault(key, []).append(one)
+    merged = [
+        _merged(key, group) if isinstance(key, tuple) else group[0] for key, group in found.items()
+    ]
+    return tuple(_many_together(merged))
+
+
+def _many_together(changes: Sequence[OperationChange]) -> Iterator[OperationChange]:
+    """Operations that went from a module, or came to it, in graph order; the largest are named."""
+    groups: dict[object, list[OperationChange]] = {}
+    for number, one in enumerate(changes):
+        plain = one.kind in ("new", "gone") and one.module and "::" not in one.operation
+        groups.setdefault((one.graph, one.module, one.kind) if plain else number, []).append(one)
+    named: dict[object, str] = {}
+    kinds = Counter((one.graph, one.module) for one, *_ in groups.values() if one.module)
+    for group in groups.values():
+        first, *_ = group
+        places = {(one.line, one.operation) for one in group}
+        if len(places) <= _MANY or kinds[first.graph, first.module] > 1:
+            yield from group
+            continue
+        largest = sorted(group, key=lambda one: -one.bytes)
+        names = listed(list(dict.fromkeys(one.operation for one in largest)), _NAMED)
+        # of a recompile with symbolic sizes, the bytes are unknown
+        names = named.setdefault((first.module, first.kind, len(group)), names)
+        kind: OperationChangeKind = "many new" if first.kind == "new" else "many gone"
+        yield replace(first, kind=kind, operation=first.module, after=names, alike=len(group))
+
+
+def _paths(module: str) -> Iterator[str]:
+    """`a`, `a.b` and `a.b.c` of `a.b.c`."""
+    parts = module.split(".") if module else []
+    return (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+def _operations(recording: Recording) -> Counter[_Key]:
+    """How many operations each module computes, with those inside it."""
+    return Counter(
+        (graph.id, path)
+        for graph in recording.graphs.values()
+        if graph.kind == "captured"
+        for node in graph.nodes
+        if node.op.startswith("call_")
+        for path in _paths(node.module)
+    )
+
+
+def _count(changes: Sequence[OperationChange], kind: OperationChangeKind) -> Counter[_Key]:
+    return Counter(
+        (one.graph, path) for one in changes if one.kind == kind for path in _paths(one.module)
+    )
+
+
+def _merged(key: _Key, group: Sequence[OperationChange]) -> OperationChange:
+    gone = [one.operation for one in group if one.kind == "gone"]
+    new = [one.operation for one in group if one.kind == "new"]
+    kind: OperationChangeKind = "module" if gone and new else "module new" if new else "module gone"
+    words = [listed(list(dict.fromkeys(names)), _NAMED) for names in (gone, new)]
+    if kind != "module" and len(group) > _NAMED:
+        words = [plural(len(names), "operation") for names in (gone, new)]
+    first = next((one for one in group if one.kind == "new"), group[0])
+    return replace(first, kind=kind, operation=key[1], before=words[0], after=words[1])
+
+
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)|^\d+(?=\.)")
+
+
+def in_every_layer(changes: Sequence[OperationChange]) -> Iterator[OperationChange]:
+    """The changes, with `*` for the number of a layer where several layers change alike."""
+    paths: dict[object, set[str]] = {}
+    for one in changes:
+        paths.setdefault(_alike(one), set()).add(one.operation)
+    for one in changes:
+        several = one.kind.startswith(("module", "many")) and len(paths[_alike(one)]) > 1
+        name = _NUMBER.sub("*", one.operation) if several else one.operation
+        yield replace(one, operation=name)
+
+
+def _alike(change: OperationChange) -> object:
+    name = _NUMBER.sub("*", change.operation)
+    return change.kind, name, change.line, change.before, change.after, change.alike
+
+
+def inputs_together(changes: Sequence[OperationChange]) -> Iterator[OperationChange]:
+    """The changes, with one for all inputs that change their dtype alike, and one for all
+    parameters of another shape."""
+    groups: dict[object, list[OperationChange]] = {}
+    for number, one in enumerate(changes):
+        key: object = number
+        if one.kind == "input dtype":
+            key = one.kind, one.before, one.after
+        elif one.kind == "input shape" and one.weight:
+            key = one.kind
+        groups.setdefault(key, []).append(one)
+    for group in groups.values():
+        first, alike = group[0], len({one.operation for one in group})
+        if alike > 1:
+            yield replace(first, line=None, alike=alike)
+        else:
+            yield from group

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tcw.viewers.summary.differences.decisions import DecisionChange, DecisionChanges
+from tcw.viewers.summary.differences.decisions import DecisionChange, DecisionChanges, Veto
 from tcw.viewers.summary.differences.effects import Effect
 from tcw.viewers.summary.differences.figures import Figure
 from tcw.viewers.summary.differences.kernel_changes import KernelChange
 from tcw.viewers.summary.differences.measured import MeasuredDifference
-from tcw.viewers.summary.differences.vetoes import Veto
 from tcw.viewers.words import bytes_change, bytes_text, error_text, number, plural, seconds_text
 
 CHANGES: dict[str, tuple[str, str]] = {

@@ -20,7 +20,7 @@ from tcw.compiler.trace.records import (
 )
 from tcw.viewers.collected import grouped
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary.compile_seconds import compile_seconds
+from tcw.viewers.summary.phases import compile_seconds
 from tcw.viewers.summary.place import Place, place_of
 from tcw.viewers.summary.ranks.collectives import Started, started
 from tcw.viewers.summary.ranks.conditions import asks_for_rank, calls_of, condition_of

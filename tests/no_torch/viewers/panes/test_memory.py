@@ -9,7 +9,7 @@ from tcw.viewers.kit.spans import width_of
 from tcw.viewers.panes import memory
 from tcw.viewers.panes.targets import Fold
 from tcw.viewers.panes.view import View
-from tcw.viewers.summary.lifetimes import alive, places
+from tcw.viewers.summary.memory import alive, places
 from tests.no_torch.viewers.panes.conftest import view_of
 
 

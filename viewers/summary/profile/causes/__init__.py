@@ -22,8 +22,7 @@ from tcw.viewers.summary.profile.causes.precision import wrong_results
 from tcw.viewers.summary.profile.causes.recompiles import recompiles
 from tcw.viewers.summary.profile.causes.rest import fused, slower
 from tcw.viewers.summary.profile.index import Index
-from tcw.viewers.summary.profile.ranking import TimeDifference, standings
-from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.profile.rows import RegionRow, TimeDifference, standings
 
 Look = Callable[[Index, Sequence[RegionRow]], Iterable[Cause]]
 
