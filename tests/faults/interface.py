@@ -14,7 +14,7 @@ FAULTS = (
     ),
     Fault(
         "a buffer is dead at the step that reads it last",
-        "viewers/summary/memory.py",
+        "viewers/summary/memory_plans.py",
         "min(buffer.last + 1, steps)",
         "min(buffer.last, steps)",
         ("tests/no_torch/viewers/panes/test_memory.py",),

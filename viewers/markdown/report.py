@@ -16,8 +16,8 @@ from tcw.viewers.kit.lines import TextLine
 from tcw.viewers.kit.spans import words_of
 from tcw.viewers.losses import losses_sentences
 from tcw.viewers.markdown import MARKER, RUN_MARKER
+from tcw.viewers.markdown.comment import Comment, code, escaped, fenced
 from tcw.viewers.markdown.items import effect_items, fix_rows, item, item_title
-from tcw.viewers.markdown.text import Comment, code, escaped, fenced
 from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary

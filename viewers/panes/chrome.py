@@ -11,7 +11,7 @@ from tcw.viewers.panes import decision_bar
 from tcw.viewers.panes.rows import BLANK, Row
 from tcw.viewers.panes.view import LANGUAGES, View
 from tcw.viewers.plain import plain
-from tcw.viewers.summary.profile.verdict import in_noise
+from tcw.viewers.summary.profile.profile_verdict import in_noise
 from tcw.viewers.summary.verdict import doing, means_nothing, ratio_known
 from tcw.viewers.words import number, plural, ratio_text, seconds_text
 

@@ -19,7 +19,7 @@ from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from tcw.viewers.panes.targets import Fold, ToBuffer
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
-from tcw.viewers.summary.memory import (
+from tcw.viewers.summary.memory_plans import (
     MemoryPlace,
     alive,
     peak_words,

@@ -7,7 +7,6 @@ nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -35,7 +34,8 @@ from tcw.viewers.summary.cudagraphs import cudagraph_costs
 from tcw.viewers.summary.findings import fallback_reason, values_text
 from tcw.viewers.summary.fusion import named_together
 from tcw.viewers.summary.kernels import loop_nests
-from tcw.viewers.summary.memory import highest_peak
+from tcw.viewers.summary.memory_plans import highest_peak
+from tcw.viewers.summary.own_words import without_addresses, without_reprs
 from tcw.viewers.summary.place import Place
 from tcw.viewers.words import NOT_IN_LOG, listed, plural
 
@@ -317,18 +317,8 @@ def real_kernels(recording: Recording) -> list[Kernel]:
     return [one for one in recording.kernels.values() if not one.predicted]
 
 
-_OBJECT_ID = re.compile(r"(?:0x[0-9a-f]{4,}|(?<!\d)\d{9,}(?!\d))(?:_c\d+\b)?")
-"""The memory address in a name made by torch, with the number of the compile in this process, such
-as `139837612_c0` of `__optimizer_139837612_c0`."""
-
-
-def without_addresses(text: str) -> str:
-    """The text with `…` for memory addresses, which differ in every process."""
-    return _OBJECT_ID.sub("…", text)
-
-
 def _steady(text: str) -> str:
-    return " ".join(without_addresses(text).split())
+    return " ".join(without_addresses(without_reprs(text)).split())
 
 
 def _operations(recording: Recording) -> int | None:

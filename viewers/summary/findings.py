@@ -22,6 +22,7 @@ from tcw.viewers.summary.breaks import BreakSite, Crossings, ordered_advice
 from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
 from tcw.viewers.summary.numerics import rejected_words
 from tcw.viewers.summary.on_stack import on_stack
+from tcw.viewers.summary.own_words import without_reprs
 from tcw.viewers.summary.place import Place, place_of
 from tcw.viewers.summary.recompiles import RecompileCause
 from tcw.viewers.summary.verdict import USELESS
@@ -118,7 +119,8 @@ def findings_of(
     found += sorted(costly, key=_rank)
     found += _cudagraphs(recording)
     wrong = sum(finding.kind == "numerics" for finding in found)
-    return (*found[:wrong], *_slower(recording, found), *found[wrong:])
+    found[wrong:wrong] = _slower(recording, found)
+    return tuple(replace(finding, title=without_reprs(finding.title)) for finding in found)
 
 
 def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:

@@ -25,7 +25,7 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.words import bytes_text, listed
 
 RULES = {
-    "access": "read otherwise than written",
+    "access": "read in a different order than written",
     "barrier": "with a store or a call between",
     "between": "with nodes between",
     "cycle": "in a cycle with other nodes",
@@ -34,7 +34,7 @@ RULES = {
     "empty": "without elements",
     "extern": "a library call",
     "extern-epilogue": "a library call's epilogue",
-    "finish": "one complete only after the loop",
+    "finish": "one result is ready only after the loop",
     "gather": "read through an index",
     "indexing-mismatch": "indexed differently",
     "little-shared-data": "too little shared data",

@@ -22,7 +22,7 @@ from tcw.viewers.check.result import TargetResult
 from tcw.viewers.check.sarif import sarif
 from tcw.viewers.check.text import check_lines
 from tcw.viewers.json_check import check_report
-from tcw.viewers.markdown.text import MOST_CHARACTERS
+from tcw.viewers.markdown.comment import MOST_CHARACTERS
 from tcw.viewers.summary.budget import FactChange
 from tests.conftest import Golden
 from tests.no_torch import schemas

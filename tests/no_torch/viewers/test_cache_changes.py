@@ -22,7 +22,7 @@ from tcw.compiler.trace.writer import text_hash
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import difference
 from tcw.viewers.summary.differences.alignment import Alignment
-from tcw.viewers.summary.differences.caches import cache_changes
+from tcw.viewers.summary.differences.cache_changes import cache_changes
 from tcw.viewers.text.diff import diff_lines
 from tcw.viewers.text.lines import to_text
 

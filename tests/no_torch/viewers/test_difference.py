@@ -28,8 +28,8 @@ from tcw.viewers.kit.lines import BLANK
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import Difference, difference
 from tcw.viewers.summary.differences.causes import _quoted
+from tcw.viewers.summary.differences.difference_words import change_text
 from tcw.viewers.summary.differences.lines import diff_lines
-from tcw.viewers.summary.differences.words import change_text
 from tcw.viewers.text import diff as report
 from tcw.viewers.text.difference import blocks
 from tcw.viewers.text.lines import to_text

@@ -13,7 +13,7 @@ from functools import cached_property
 from tcw.compiler.trace.records import Run, WhatIf
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences.alignment import Alignment
-from tcw.viewers.summary.differences.decisions import (
+from tcw.viewers.summary.differences.decision_changes import (
     DecisionChanges,
     Veto,
     decision_changes,

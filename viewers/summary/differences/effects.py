@@ -19,12 +19,12 @@ from tcw.viewers.labels import kernel_label
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.budget import ERROR
 from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine
-from tcw.viewers.summary.differences.caches import cache_changes
+from tcw.viewers.summary.differences.cache_changes import cache_changes
 from tcw.viewers.summary.differences.causes import Causes, edits_of
-from tcw.viewers.summary.differences.decisions import unnumbered
+from tcw.viewers.summary.differences.decision_changes import unnumbered
 from tcw.viewers.summary.differences.fact_changes import FactChanges, FactCount
 from tcw.viewers.summary.differences.figures import SettingChange
-from tcw.viewers.summary.differences.operations import (
+from tcw.viewers.summary.differences.operation_changes import (
     OperationChange,
     by_module,
     in_every_layer,

@@ -24,7 +24,8 @@ from tcw.compiler.trace.records import (
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences.alignment import Alignment
 from tcw.viewers.summary.differences.fact_changes import FactChanges
-from tcw.viewers.summary.facts import FactUnit, numbers, without_addresses
+from tcw.viewers.summary.facts import FactUnit, numbers
+from tcw.viewers.summary.own_words import without_addresses, without_reprs
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ def _torch_changes(base: Recording, run: Recording) -> list[SettingChange]:
         for side in (base, run)
     )
     return [
-        SettingChange(name, before.get(name, ""), after.get(name, ""))
+        SettingChange(name, *(without_reprs(side.get(name, "")) for side in (before, after)))
         for name in dict.fromkeys([*before, *after])
         if before.get(name) != after.get(name)
     ]

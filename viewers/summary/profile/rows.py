@@ -24,7 +24,7 @@ from tcw.compiler.trace.records import (
 )
 from tcw.viewers.collected import grouped
 from tcw.viewers.summary.place import Place, place_of
-from tcw.viewers.summary.profile.causes.words import bare, is_product, split_arguments
+from tcw.viewers.summary.profile.causes.step_words import bare, is_product, split_arguments
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.work import SideWork, sum_of, work_of
 from tcw.viewers.words import dtype_text

@@ -13,8 +13,8 @@ from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
 from tcw.viewers.summary.profile import Profile, profiles_of
+from tcw.viewers.summary.profile.profile_verdict import doubts
 from tcw.viewers.summary.profile.rows import Sort
-from tcw.viewers.summary.profile.verdict import doubts
 from tcw.viewers.summary.verdict import RECOMPILED
 from tcw.viewers.tables.account import memory_lines
 from tcw.viewers.tables.machine import ceilings_lines

@@ -10,7 +10,7 @@ from tcw.compiler.trace.records import Advice, EagerOperation, Graph, Location, 
 from tcw.viewers.summary.place import Place, place_of
 from tcw.viewers.summary.profile.causes.cause import Cause, Suggestion, other_engine
 from tcw.viewers.summary.profile.causes.remedies import of_attention
-from tcw.viewers.summary.profile.causes.words import (
+from tcw.viewers.summary.profile.causes.step_words import (
     bare,
     counted,
     is_fused_attention,

@@ -15,7 +15,7 @@ from tcw.viewers.summary.profile.causes.cause import (
     other_engine,
 )
 from tcw.viewers.summary.profile.causes.rest import runs_the_same
-from tcw.viewers.summary.profile.causes.words import bare, is_aten, is_product, named
+from tcw.viewers.summary.profile.causes.step_words import bare, is_aten, is_product, named
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
 from tcw.viewers.words import bytes_text, plural, seconds_text

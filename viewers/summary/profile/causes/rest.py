@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from tcw.compiler.trace.records import CompiledStep, EagerOperation, TensorMeta
 from tcw.viewers.summary.profile.causes.cause import Cause, cause_of, kept_apart, other_engine
-from tcw.viewers.summary.profile.causes.words import bare, is_product, named, operations_text
+from tcw.viewers.summary.profile.causes.step_words import bare, is_product, named, operations_text
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow, same_calls_least
 from tcw.viewers.words import bytes_text, percent, plural

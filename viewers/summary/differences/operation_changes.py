@@ -14,7 +14,7 @@ from msgspec import structs
 from tcw.compiler.trace.records import Graph, Node
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
-from tcw.viewers.summary.ranks.graphs import input_name
+from tcw.viewers.summary.ranks.graph_sides import input_name
 from tcw.viewers.words import listed, plural, shape_text
 
 OperationChangeKind = Literal[

@@ -75,12 +75,13 @@ def peak_words(plan: MemoryPlan, reuse: ReuseSavings) -> str:
 
 
 def reuse_words(reuse: ReuseSavings) -> str:
-    """`3 buffers in another's memory (1 in place), 512 KB not allocated again`."""
-    words = f"{plural(reuse.buffers, 'buffer')} in another's memory"
+    """`3 buffers reuse memory (1 in place), saves 512 KB`."""
+    verb = "reuses" if reuse.buffers == 1 else "reuse"
+    words = f"{plural(reuse.buffers, 'buffer')} {verb} memory"
     if reuse.in_place:
         words += f" ({reuse.in_place} in place)"
     if reuse.buffers and reuse.bytes is not None:
-        words += f", {bytes_text(reuse.bytes)} not allocated again"
+        words += f", saves {bytes_text(reuse.bytes)}"
     return words
 
 

@@ -11,7 +11,7 @@ from tcw.viewers.collected import grouped
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.kernels import loop_nests
-from tcw.viewers.summary.memory import highest_peak, peaks
+from tcw.viewers.summary.memory_plans import highest_peak, peaks
 
 STAGES = (
     "capture", "autograd", "fx passes", "lowering", "fusion", "memory", "codegen", "build", "other",
