@@ -121,9 +121,10 @@ def _counts(view: View) -> list[Span]:
 
 
 def _won(speedup: float, noisy: bool, noise: float) -> list[Span]:
-    role: Role = "text" if noisy else "good" if speedup >= 1 else "bad"
-    ratio = ratio_text(speedup) if noisy else ratio_known(speedup, noise)
-    return [(f" {ratio}", role), (" in noise " if noisy else " ", "dim")]
+    if noisy:
+        return [(" ≈ no difference", "text"), (f" ({ratio_text(speedup)}) ", "dim")]
+    role: Role = "good" if speedup >= 1 else "bad"
+    return [(f" {ratio_known(speedup, noise)} ", role)]
 
 
 def selection(view: View, width: int) -> list[Row]:
