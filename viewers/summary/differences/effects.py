@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from tcw.compiler.trace.matching import base_graph
-from tcw.compiler.trace.records import Kernel
 from tcw.viewers.collected import grouped
 from tcw.viewers.labels import kernel_label
 from tcw.viewers.recording import Recording
@@ -240,11 +239,9 @@ def _backwards(alignment: Alignment) -> Iterator[Effect]:
         return sum(base_graph(one.graph) in backwards for one in real_kernels(recording))
 
     one, other = kernels(alignment.base), kernels(alignment.run)
-    if other and not one:
-        words = f"the backward is compiled too: {plural(other, 'kernel')}"
-        yield Effect("backward", "neutral", words)
-    elif one and not other:
-        words = f"the backward is no longer compiled: {plural(one, 'kernel')}"
+    if bool(one) != bool(other):
+        how = "is compiled too" if other else "is no longer compiled"
+        words = f"the backward {how}: {plural(one or other, 'kernel')}"
         yield Effect("backward", "neutral", words)
 
 
@@ -257,8 +254,7 @@ def _graphs(facts: FactChanges) -> Iterator[Effect]:
 
 
 def _operations(changes: Iterable[OperationChange]) -> Iterator[Effect]:
-    for one in changes:
-        yield Effect("operation", "neutral", operation_words(one), line=one.line)
+    return (Effect("operation", "neutral", operation_words(one), one.line) for one in changes)
 
 
 def _engines(difference: Difference) -> Iterator[Effect]:
@@ -275,19 +271,21 @@ def _engines(difference: Difference) -> Iterator[Effect]:
         yield Effect("kernel", "neutral", ": ".join(filter(None, (words, ", ".join(counts)))))
 
 
+_FUSIONS: tuple[tuple[str, EffectTone, str], ...] = (
+    ("vetoed", "neutral", "vetoed: {}"),
+    ("forced", "neutral", "forced: {}"),
+    ("gone", "bad", "no longer fused: {}"),
+    ("new", "good", "fused now: {}"),
+)
+
+
 def _fusions(difference: Difference) -> Iterator[Effect]:
     """Fusions that an override asked for, then those lost, then those gained."""
-    changes = [one for one in difference.decisions.changes if one.kind == "fuse"]
-    for one in changes:
-        if one.change in ("vetoed", "forced"):
-            yield Effect("fusion", "neutral", f"{one.change}: {one.subject}")
-    for one in changes:
-        if one.change == "gone":
-            words = f"no longer fused: {one.subject}"
-            yield Effect("fusion", "bad", words + (f" ({one.reason})" if one.reason else ""))
-    for one in changes:
-        if one.change == "new":
-            yield Effect("fusion", "good", f"fused now: {one.subject}")
+    for change, tone, words in _FUSIONS:
+        for one in difference.decisions.changes:
+            if one.kind == "fuse" and one.change == change:
+                reason = f" ({one.reason})" if change == "gone" and one.reason else ""
+                yield Effect("fusion", tone, words.format(one.subject) + reason)
 
 
 def _served(difference: Difference) -> set[str]:
@@ -300,34 +298,36 @@ def _served(difference: Difference) -> set[str]:
     return found[0] ^ found[1]
 
 
-def _kernels(difference: Difference) -> Iterator[Effect]:
-    def called(kernels: tuple[Kernel, ...]) -> str:
-        return listed([kernel_label(kernel) for kernel in kernels], _NAMED)
+_KERNELS: dict[str, tuple[EffectTone, str]] = {
+    "new": ("bad", "a new kernel: {after}"),
+    "gone": ("good", "one kernel fewer: {before}"),
+    "split": ("bad", "a kernel became {count}: {after}"),
+    "merged": ("good", "{counted} kernels became one: {after}"),
+    "changed": ("neutral", "other code: {after}"),
+    "regrouped": ("neutral", "other code: {after}"),
+}
 
+
+def _kernels(difference: Difference) -> Iterator[Effect]:
     served = _served(difference)
     across = len(set(difference.engines)) > 1
     for one in difference.changed_kernels:
         if any(kernel.graph.partition("@")[0] in served for kernel in (*one.before, *one.after)):
             continue
-        if one.kind == "new":
-            yield Effect("kernel", "bad", f"a new kernel: {called(one.after)}")
-        elif one.kind == "gone":
-            yield Effect("kernel", "good", f"one kernel fewer: {called(one.before)}")
-        elif one.kind == "split":
-            words = f"a kernel became {len(one.after)}: {called(one.after)}"
-            yield Effect("kernel", "bad", words)
-        elif one.kind == "merged":
-            words = f"{len(one.before)} kernels became one: {called(one.after)}"
-            yield Effect("kernel", "good", words)
-        elif not across:  # another engine's code is another one throughout
-            yield Effect("kernel", "neutral", f"other code: {called(one.after)}")
+        tone, words = _KERNELS[one.kind]
+        if across and tone == "neutral":
+            continue  # another engine's code is another one throughout
+        before, after = (
+            listed([kernel_label(kernel) for kernel in side], _NAMED)
+            for side in (one.before, one.after)
+        )
+        counts = {"counted": len(one.before), "count": len(one.after)}
+        yield Effect("kernel", tone, words.format(before=before, after=after, **counts))
 
 
 def _memory(difference: Difference) -> Iterator[Effect]:
     for one in difference.figures:
-        if one.unit == "bytes" and one.changed and None not in (one.before, one.after):
-            assert one.before is not None
-            assert one.after is not None
+        if one.unit == "bytes" and one.changed and one.before is not None and one.after is not None:
             sizes = bytes_change(int(one.before), int(one.after))
             tone: EffectTone = "bad" if one.after > one.before else "good"
             yield Effect("memory", tone, f"{one.what} {sizes}")
