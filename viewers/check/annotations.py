@@ -13,14 +13,14 @@ from typing import Literal
 from tcw.viewers.check.result import TargetResult, accepting
 from tcw.viewers.check.text import headline
 from tcw.viewers.plain import plain_lines
-from tcw.viewers.summary.budget import GROUP_WORDS, FactChange
+from tcw.viewers.summary.budget import GROUPS, LISTED, FactChange
 from tcw.viewers.words import plural
 
 Level = Literal["error", "warning", "note"]
 
 RULES = {
     "number": "A number of the compile is not within its tolerance",
-    **{group: f"A {words} is not as accepted" for group, words in GROUP_WORDS.items()},
+    **{group: f"A {GROUPS[group].words} is not as accepted" for group in LISTED},
     "target": "A target could not be checked",
 }
 """Rule id -> what it says. A graph break has torch's id (`GB0059`) as its rule."""

@@ -58,7 +58,7 @@ class Fact:
     title: str = ""
     """What it is apart from its line, where `tcw diff` names that too: `print()`."""
     more: str = ""
-    """What it costs, or its reason: `1 more graph`."""
+    """What it costs: `, 1 more graph`."""
     times: int = 1
     """How often it happened, over all compiles."""
     by: str = ""
@@ -215,7 +215,7 @@ def _breaks(summary: Summary) -> Iterator[Fact]:
         where = f" in {place.function}" if place.function else ""
         text = " ".join(place.text.split())
         name = f"{site.gb or site.type}{where}: {text or site.title}"
-        more = plural(site.more_graphs, "more graph") if site.more_graphs else ""
+        more = f", {plural(site.more_graphs, 'more graph')}" if site.more_graphs else ""
         yield _at(place, "break", name, title=site.title, more=more, times=len(site.records))
 
 
@@ -228,10 +228,9 @@ def _fallbacks(recording: Recording) -> Iterator[Fact]:
 def _recompiles(summary: Summary) -> Iterator[Fact]:
     for cause in summary.recompiles:
         frames = len(cause.frames)
-        yield _at(
-            cause.place, "recompile", _steady(cause.change.text), frames, times=frames,
-            title=values_text(cause), more=plural(frames, "frame"), by=cause.callers or "a call",
-        )  # fmt: skip
+        name, more = _steady(cause.change.text), f" ({plural(frames, 'frame')})"
+        shown = {"title": values_text(cause), "more": more, "by": cause.callers or "a call"}
+        yield _at(cause.place, "recompile", name, frames, times=frames, **shown)
 
 
 def _instructions(recording: Recording) -> Iterator[Fact]:
@@ -270,8 +269,7 @@ def _sizes(recording: Recording) -> Iterator[Fact]:
 def _bypasses(recording: Recording) -> Iterator[Fact]:
     for one in recording.all(CacheLookup):
         if one.verdict == "bypass":
-            name = f"{one.cache}: {_steady(one.missed)}"
-            yield Fact("bypass", name, 1, title=f"the {one.cache} cache", more=one.missed)
+            yield Fact("bypass", f"{one.cache}: {_steady(one.missed)}", 1)
 
 
 def _cudagraphs(recording: Recording) -> Iterator[Fact]:
@@ -280,7 +278,8 @@ def _cudagraphs(recording: Recording) -> Iterator[Fact]:
     for cost in cudagraph_costs(recording):
         at, name, count = cost.location, _steady(cost.reason), len(cost.records)
         if cost.seconds is not None:
-            yield Fact("cudagraph-again", name, count, title=cost.title)
+            more = f" ({plural(count, 'time')})" if count > 1 else ""
+            yield Fact("cudagraph-again", name, count, more=more)
             continue
         text = " ".join(recording.line(at.file, at.line).split()) if at else ""
         name = f"{name}: {text}" if text else name

@@ -207,8 +207,8 @@ def failing(records: list[AnyRecord]) -> list[AnyRecord]:
 
 def test_what_a_side_that_failed_lacks_is_unknown() -> None:
     for pair, title in (
-        ((base_run(), failing(base_run())), "it fails: RuntimeError: no"),
-        ((failing(base_run()), base_run()), "it no longer fails: RuntimeError: no"),
+        ((base_run(), failing(base_run())), "a new failure: RuntimeError: no"),
+        ((failing(base_run()), base_run()), "a failure gone: RuntimeError: no"),
     ):
         found = compared(*pair)
         assert [one.words for one in found.effects] == [title]
@@ -242,7 +242,7 @@ def test_a_condition_on_sizes_that_a_line_makes_is_an_effect() -> None:
     assert effect.words == "a new condition on sizes: (x.size(0) % 2) == 0"
     assert effect.place == "block.py:24"
     (back,) = [one for one in compared(found.run.records, guarded()).effects if one.kind == "size"]
-    assert (back.tone, back.words) == ("good", "no condition on sizes now: (x.size(0) % 2) == 0")
+    assert (back.tone, back.words) == ("good", "a condition on sizes gone: (x.size(0) % 2) == 0")
 
 
 def test_a_backward_that_only_one_side_compiled_comes_before_its_kernels() -> None:

@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from tcw.compiler.trace.matching import base_graph
 from tcw.viewers.collected import grouped
 from tcw.viewers.labels import kernel_label
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary.budget import ERROR
+from tcw.viewers.summary.budget import ERROR, FactStanding
 from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine
 from tcw.viewers.summary.differences.cache_changes import cache_changes
 from tcw.viewers.summary.differences.causes import Causes, edits_of
 from tcw.viewers.summary.differences.decision_changes import unnumbered
-from tcw.viewers.summary.differences.fact_changes import FactChanges, FactCount
+from tcw.viewers.summary.differences.fact_changes import FactChanges
 from tcw.viewers.summary.differences.figures import SettingChange
 from tcw.viewers.summary.differences.operation_changes import (
     OperationChange,
@@ -68,35 +68,14 @@ class Effect:
     """`gpt.py:41 is new: print(x)`, `mode default → max-autotune`; "" if it was not found."""
 
 
-class _Words(NamedTuple):
-    """What is said of facts of one group that only one side has."""
-
-    kind: EffectKind
-    new: str
-    gone: str
-    more: str = ""
-    """Behind a new one that costs something."""
-    better: bool = False
-    """Whether a new one is no loss, and a lost one is."""
-
-
-_GROUPS = {
-    "failure": _Words("failure", "it fails: {}", "it no longer fails: {}"),
-    "break": _Words("break", "a new graph break: {}", "a graph break gone: {}", ", {}"),
-    "eager": _Words("fallback", "runs eagerly now: {}", "no longer runs eagerly: {}"),
-    "recompile": _Words("recompile", "a new recompile: {}", "no longer recompiles: {}", " ({})"),
-    "size": _Words(
-        "size", "dynamic now: {}", "was dynamic and is now specialised: {}", better=True
-    ),
-    "condition": _Words("size", "a new condition on sizes: {}", "no condition on sizes now: {}"),
-    "cudagraph-skip": _Words(
-        "cudagraph", "a CUDA graph is skipped: {}", "CUDA graphs are no longer skipped: {}"
-    ),
-    "cudagraph-again": _Words("cudagraph", "{}", "CUDA graphs are no longer recorded again: {}"),
-    "bypass": _Words("cache", "{} is bypassed: {}", "{} is no longer bypassed: {}"),
-}
-"""Group of facts -> what `diff` says of them. Other groups are the kernels' (`library`, `dtype`),
-or causes (`setting`)."""
+_KINDS: dict[str, EffectKind] = {
+    "failure": "failure", "break": "break", "eager": "fallback", "recompile": "recompile",
+    "size": "size", "condition": "size", "cudagraph-skip": "cudagraph",
+    "cudagraph-again": "cudagraph", "bypass": "cache",
+}  # fmt: skip
+"""Group of facts -> the kind of its effects. Facts of other groups are told by the kernels
+(`library`, `dtype`), or are causes (`setting`)."""
+_TONES: dict[FactStanding, EffectTone] = {"worse": "bad", "different": "neutral", "better": "good"}
 
 
 def _of_facts(facts: FactChanges, *groups: str) -> Iterator[Effect]:
@@ -104,21 +83,9 @@ def _of_facts(facts: FactChanges, *groups: str) -> Iterator[Effect]:
     for group in groups:
         for one in sorted(facts.changed(group), key=lambda one: bool(one.before)):
             if one.fact.name != WRONG_RESULTS and not ON_STACK.match(one.fact.name):
-                yield _of_fact(one, _GROUPS[group])
-
-
-def _of_fact(changed: FactCount, words: _Words) -> Effect:
-    """Of a fact that only one side has."""
-    fact = changed.fact
-    title = fact.title or fact.name
-    if changed.before:
-        tone: EffectTone = "bad" if words.better else "good"
-        name = fact.name if fact.group.startswith("cudagraph") else title
-        return Effect(words.kind, tone, words.gone.format(name, fact.more), line=changed.line)
-    tone = "neutral" if words.better else "bad"
-    more = words.more.format(fact.more) if fact.more else ""
-    said = words.new.format(title, fact.more) + more
-    return Effect(words.kind, tone, said, line=changed.line)
+                change = one.change
+                tone = _TONES[change.standing]
+                yield Effect(_KINDS[group], tone, change.words, line=one.line)
 
 
 def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ...]:

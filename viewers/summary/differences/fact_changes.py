@@ -12,6 +12,7 @@ from functools import cached_property
 
 from tcw.viewers.collected import grouped
 from tcw.viewers.summary import summarise
+from tcw.viewers.summary.budget import FactChange, standing_of
 from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine
 from tcw.viewers.summary.facts import WRONG_RESULTS, Fact, failures, listed_facts
 
@@ -25,6 +26,14 @@ class FactCount:
     line: MatchedLine | None
     before: int
     after: int
+
+    @property
+    def change(self) -> FactChange:
+        """Of a fact that only one side has."""
+        fact, before, after = self.fact, *(1 if one else None for one in (self.before, self.after))
+        name = (fact.title or fact.name) + (fact.more if after else "")
+        standing = standing_of(fact.group, fact.name, before, after)
+        return FactChange(fact.group, name, before, after, standing)
 
 
 class FactChanges:
