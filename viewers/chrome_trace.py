@@ -17,8 +17,8 @@ from tcw.viewers.places import FileNames
 from tcw.viewers.plain import plain
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.profile import Profile, profiles_of
-from tcw.viewers.summary.profile.causes.words import bare
-from tcw.viewers.summary.profile.where import where
+from tcw.viewers.summary.profile.causes.step_words import bare
+from tcw.viewers.summary.profile.rows import where
 from tcw.viewers.words import numbers_text
 
 Event = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tcw.viewers.check.result import Outcome, TargetResult
 from tcw.viewers.json_diff import EffectItem, effect_item
-from tcw.viewers.json_item import JsonItem
+from tcw.viewers.json_text import JsonItem
 from tcw.viewers.summary.budget import FactStanding
 
 VERSION = 1

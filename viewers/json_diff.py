@@ -6,7 +6,7 @@ from typing import Literal
 
 from msgspec import structs
 
-from tcw.viewers.json_item import JsonItem, placed
+from tcw.viewers.json_text import JsonItem, placed
 from tcw.viewers.summary.differences import Difference
 from tcw.viewers.summary.differences.alignment import Alignment
 from tcw.viewers.summary.differences.effects import Effect, EffectKind, EffectTone

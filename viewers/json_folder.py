@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from tcw.viewers.json_item import JsonItem, placed
 from tcw.viewers.json_report import Report, report
+from tcw.viewers.json_text import JsonItem, placed
 from tcw.viewers.summary.ranks.divergence import Divergence
 from tcw.viewers.summary.ranks.events import Kind
 from tcw.viewers.text.processes import Several, program_of

@@ -10,12 +10,11 @@ from typing import Literal
 from msgspec import field
 
 from tcw.compiler.trace.records import CompiledStep, EagerOperation, KernelNests, ModeRow, Trial
-from tcw.viewers.json_item import JsonItem, placed
+from tcw.viewers.json_text import JsonItem, placed
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.profile import Profile, profiles_of
 from tcw.viewers.summary.profile.causes.cause import Cause
-from tcw.viewers.summary.profile.rows import RowStanding
-from tcw.viewers.summary.profile.where import where
+from tcw.viewers.summary.profile.rows import RowStanding, where
 from tcw.viewers.summary.profile.work import work_of
 
 

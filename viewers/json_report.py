@@ -11,7 +11,6 @@ from typing import Literal
 import msgspec
 
 from tcw.compiler.trace.records import Advice, End, Failure, Recompile
-from tcw.viewers.json_item import JsonItem, placed
 from tcw.viewers.json_profile import (
     ModeItem,
     ProfileItem,
@@ -20,10 +19,11 @@ from tcw.viewers.json_profile import (
     profile_items,
     trial_items,
 )
+from tcw.viewers.json_text import JsonItem, placed
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.breaks import BreakSite, ordered_advice
-from tcw.viewers.summary.engines import compare
+from tcw.viewers.summary.engine_comparison import compare
 from tcw.viewers.summary.kernels import KernelRow
 from tcw.viewers.summary.recompiles import RecompiledFrame
 
@@ -97,7 +97,7 @@ class KernelItem(JsonItem):
     lines: list[SourceLine]
     """User lines that it comes from."""
     predicted: bool
-    """Generated for a GPU that was not there."""
+    """Generated for a GPU that this machine does not have."""
 
 
 class FusionItem(JsonItem):
@@ -213,8 +213,8 @@ class Report(JsonItem):
     speed: SpeedItem | None
     numerics: NumericsItem | None
     not_in_log: list[str]
-    """Kinds of facts that the log of torch's from which this was read does not hold: that there are
-    none here says nothing. Empty for a recording of tcw's."""
+    """Kinds of facts that torch's log does not contain; an empty list of them here means unknown.
+    Empty for a trace that tcw recorded."""
     engines: list[EngineItem]
     """Of a recording of both engines; the rest is then that of the first, but for the kernels,
     which are of both."""

@@ -1,13 +1,14 @@
 """The only encoder of the JSON that tcw prints or writes: safe to view, and equal when parsed.
 
 Characters that `tcw.viewers.plain` makes visible in text (controls, bidirectional overrides,
-zero-width characters, spaces of other widths) are escaped, as `\\u202e`.
+zero-width characters, spaces of other widths) are escaped, as `\\u202e`. `JsonItem` is what the
+objects are made of; the published schemas are generated from its structs.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Protocol, Self
 
 import msgspec
 
@@ -38,3 +39,29 @@ def json_text(value: Any, indent: int = 2, encoding: str = "utf-8") -> str:
         return character
 
     return _NOT_ASCII.sub(written, body.decode()) + "\n"
+
+
+class _Place(Protocol):
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int: ...
+
+
+class JsonItem(msgspec.Struct, kw_only=True):
+    """A part of a report; every key is always there."""
+
+    @classmethod
+    def of(cls, source: object, **more: object) -> Self:
+        """Filled from the attributes of a record or summary with the names of the fields, parts
+        included; `more` has what `source` lacks, by field."""
+        values = {
+            key: more[name] if name in more else getattr(source, name)
+            for name, key in zip(cls.__struct_fields__, cls.__struct_encode_fields__, strict=True)
+        }
+        return msgspec.convert(values, cls, from_attributes=True)
+
+
+def placed(place: _Place | None) -> dict[str, Any]:
+    """`file` and `line` of an item; "" and null if there is no place."""
+    return {"file": place.file if place else "", "line": place.line if place else None}

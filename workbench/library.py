@@ -26,7 +26,7 @@ from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.breaks import BreakSite
 from tcw.viewers.summary.facts import Value, facts, real_kernels
 from tcw.viewers.summary.findings import Finding
-from tcw.viewers.summary.fused import fused
+from tcw.viewers.summary.fusion import fused
 from tcw.viewers.summary.recompiles import RecompileCause
 
 

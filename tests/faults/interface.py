@@ -14,7 +14,7 @@ FAULTS = (
     ),
     Fault(
         "a buffer is dead at the step that reads it last",
-        "viewers/summary/lifetimes.py",
+        "viewers/summary/memory_plans.py",
         "min(buffer.last + 1, steps)",
         "min(buffer.last, steps)",
         ("tests/no_torch/viewers/panes/test_memory.py",),
@@ -59,7 +59,7 @@ FAULTS = (
     ),
     Fault(
         "a tie takes only the larger difference's noise into account",
-        "viewers/summary/profile/ranking.py",
+        "viewers/summary/profile/rows.py",
         "hypot(first.noise, one.noise)",
         "first.noise",
         ("tests/no_torch/viewers/profile/test_ranking.py",),

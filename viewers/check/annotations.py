@@ -1,4 +1,5 @@
-"""Failing facts and improvements, each at a line, as code hosts show them in the source."""
+"""Failing facts and improvements, each at a line, as code hosts show them in the source; and as
+workflow commands of GitHub Actions."""
 
 from __future__ import annotations
 
@@ -10,13 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from tcw.viewers.check.result import TargetResult, accepting
-from tcw.viewers.summary.budget import GROUP_WORDS, FactChange
+from tcw.viewers.check.text import headline
+from tcw.viewers.plain import plain_lines
+from tcw.viewers.summary.budget import GROUPS, LISTED, FactChange
+from tcw.viewers.words import plural
 
 Level = Literal["error", "warning", "note"]
 
 RULES = {
     "number": "A number of the compile is not within its tolerance",
-    **{group: f"A {words} is not as accepted" for group, words in GROUP_WORDS.items()},
+    **{group: f"A {GROUPS[group].words} is not as accepted" for group in LISTED},
     "target": "A target could not be checked",
 }
 """Rule id -> what it says. A graph break has torch's id (`GB0059`) as its rule."""
@@ -103,3 +107,38 @@ def _annotation(
 def relative(file: str, root: str) -> str:
     """The file below `root`, or as it is."""
     return file.removeprefix(f"{root}/") if root else file
+
+
+MOST = 10
+"""Annotations of one level that GitHub shows of one step."""
+_COMMANDS: dict[Level, str] = {"error": "error", "warning": "warning", "note": "notice"}
+
+
+def github(results: Sequence[TargetResult], root: str, below: str = "") -> str:
+    """`root`, `below`: as of `annotated`."""
+    found = annotated(results, root, below)
+    lines = []
+    left = 0
+    for level, command in _COMMANDS.items():
+        here = [one for one in found if one.level == level]
+        lines += [_command(command, one) for one in here[:MOST]]
+        left += len(here[MOST:])
+    more = f"; {plural(left, 'annotation')} more in the log" if left else ""
+    lines += [f"{_data(one)}" for one in (headline(results) + more,)]
+    return "\n".join(lines) + "\n"
+
+
+def _command(command: str, one: Annotation) -> str:
+    where = {"file": one.file, "line": str(one.line), "title": one.title}
+    given = ",".join(f"{name}={_property(value)}" for name, value in where.items())
+    message = "\n".join(plain_lines(one.message))
+    return f"::{command} {given}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    plain = "".join(plain_lines(text))
+    return _data(plain).replace(":", "%3A").replace(",", "%2C")

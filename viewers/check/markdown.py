@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from tcw.viewers.check.result import OUTCOME_WORDS, TargetResult, accepting
 from tcw.viewers.check.text import MOST, headline
-from tcw.viewers.markdown.effects import effect_items
-from tcw.viewers.markdown.text import Comment, cell_code, code, escaped
+from tcw.viewers.markdown.comment import Comment, cell_code, code, escaped
+from tcw.viewers.markdown.items import effect_items
 
 MARKER = "<!-- tcw check -->"
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tcw.viewers.markdown.effects import effect_items
+from tcw.viewers.markdown.comment import Comment, code, escaped
+from tcw.viewers.markdown.items import effect_items
 from tcw.viewers.markdown.report import WIDTH, environment_items
-from tcw.viewers.markdown.text import Comment, code, escaped
 from tcw.viewers.summary.differences import Difference
+from tcw.viewers.summary.differences.difference_words import effect_words
 from tcw.viewers.summary.differences.effects import Effect
 from tcw.viewers.summary.differences.lines import TextDiff
-from tcw.viewers.summary.differences.words import effect_words
 from tcw.viewers.text.diff import MOST, call_lines, figures_lines
 from tcw.viewers.text.difference import same_cut, with_code
 from tcw.viewers.text.lines import to_text

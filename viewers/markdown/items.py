@@ -1,4 +1,4 @@
-"""A finding or a cause as an item of a numbered list: cost, line, fix."""
+"""A finding or a cause as a numbered item (cost, line, fix), an effect as an item of a list."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tcw.compiler.trace.records import Advice
-from tcw.viewers.markdown.text import code, escaped, fenced
+from tcw.viewers.markdown.comment import code, escaped, fenced
 from tcw.viewers.places import FileNames
+from tcw.viewers.summary.differences.difference_words import effect_words
+from tcw.viewers.summary.differences.effects import Effect
 from tcw.viewers.summary.place import Place
 from tcw.viewers.tables.places import window
 from tcw.viewers.words import plural
@@ -63,3 +65,15 @@ def fix_rows(advice: Advice) -> list[str]:
     more = [f"# … {plural(len(rows) - _CODE_ROWS, 'line')} more"]
     shown = rows[:_CODE_ROWS] + (more if len(rows) > _CODE_ROWS else [])
     return [f"{by}:", *fenced(shown, "python"), *([escaped(advice.text)] if advice.text else [])]
+
+
+def effect_items(effects: Sequence[Effect], most: int, told: str = "") -> list[str]:
+    """`told`: a cause that was given above."""
+    items = []
+    for one in effects[:most]:
+        place = f"{code(one.place)} " if one.place else ""
+        because = f" — because {code(one.cause)}" if one.cause not in ("", told) else ""
+        items.append(f"- {place}{escaped(effect_words(one))}{because}")
+    if len(effects) > most:
+        items.append(f"- {plural(len(effects) - most, 'effect')} more")
+    return items

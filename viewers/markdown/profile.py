@@ -9,15 +9,15 @@ from tcw.compiler.trace.records import ModeRow, Settings
 from tcw.viewers.kit.figures import unit_of
 from tcw.viewers.kit.lines import TextLine
 from tcw.viewers.markdown import PROFILE_MARKER
+from tcw.viewers.markdown.comment import Comment, code, escaped
 from tcw.viewers.markdown.items import item, item_title
 from tcw.viewers.markdown.report import WIDTH, command, elsewhere, environment_items
-from tcw.viewers.markdown.text import Comment, code, escaped
 from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
 from tcw.viewers.summary.profile import Profile, profiles_of
 from tcw.viewers.summary.profile.causes.cause import Cause, first_of_groups
-from tcw.viewers.summary.profile.doubts import doubts
+from tcw.viewers.summary.profile.profile_verdict import doubts
 from tcw.viewers.tables.account import memory_lines
 from tcw.viewers.tables.machine import ceilings_lines
 from tcw.viewers.text.explain import warning_lines

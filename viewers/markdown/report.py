@@ -1,5 +1,6 @@
 """`--markdown` of a recording: the verdict, the findings with their lines and fixes, then, folded,
-what `--show` has of it, and where it was recorded."""
+what `--show` has of it, and where it was recorded; of a folder of recordings, one a process, also
+what each did differently."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from tcw.viewers.command_line import command_line
 from tcw.viewers.kit.lines import TextLine
 from tcw.viewers.kit.spans import words_of
 from tcw.viewers.losses import losses_sentences
-from tcw.viewers.markdown import MARKER
-from tcw.viewers.markdown.items import fix_rows, item, item_title
-from tcw.viewers.markdown.text import Comment, code, escaped, fenced
+from tcw.viewers.markdown import MARKER, RUN_MARKER
+from tcw.viewers.markdown.comment import Comment, code, escaped, fenced
+from tcw.viewers.markdown.items import effect_items, fix_rows, item, item_title
 from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary
@@ -27,8 +28,10 @@ from tcw.viewers.text.failure import failure_lines
 from tcw.viewers.text.header import counts, file_name, settings_words
 from tcw.viewers.text.lines import to_text
 from tcw.viewers.text.parts import Parts
+from tcw.viewers.text.processes import EFFECTS, REPORTS, Several, otherwise, who
+from tcw.viewers.text.ranks import ranks_lines
 from tcw.viewers.text.sections import section
-from tcw.viewers.words import plural
+from tcw.viewers.words import listed, plural
 
 WIDTH = 100
 """Columns of what is shown as in the terminal."""
@@ -190,3 +193,41 @@ def elsewhere(recording: Recording) -> str:
     if settings is None or settings.program:
         return "`tcw open` shows it from the trace."
     return f"{code(command(settings, ['--show', 'SECTION']))} shows it, as does `tcw open TRACE`."
+
+
+UNCUT = 300
+"""Cells of a line of the text's that becomes an item: it is not cut."""
+
+
+def processes_markdown(several: Several) -> str:
+    groups = several.groups
+    headings = [heading(members[0].recording) for members in groups]
+    marks = [mark for mark, _ in headings]
+    mark = next((one for one in ("❌", "⚠️") if one in marks), "✅")
+    comment = Comment(RUN_MARKER, f"{mark} tcw run: {escaped(several.headline)}")
+    head = ("process", "program", "compiled", "ended")
+    rows = [tuple(map(escaped, row)) for row in several.rows]
+    comment.table(head, rows, "processes")
+    if several.unread:
+        comment.add([escaped(several.unread_words), ""], "logs that were not decoded")
+    lines = ranks_lines(several.ranks, several.names, UNCUT)
+    items = [f"- {escaped(one.text.strip())}" for one in lines if one.text.strip()]
+    if items:
+        comment.add(["**ranks**", "", *items, ""], "ranks")
+    for members in groups[1:REPORTS]:
+        effects, others = otherwise(groups[0][0], members[0])
+        items = effect_items(effects, EFFECTS) or [f"- {escaped(one)}" for one in others]
+        title = f"{who(members)} against {groups[0][0].name}"
+        comment.add([f"**{escaped(title)}**", "", *items, ""], title)
+    for members, (its_mark, words) in list(zip(groups, headings, strict=True))[:REPORTS]:
+        whose = f"{escaped(who(members))}: " if len(groups) > 1 else ""
+        comment.add([f"#### {its_mark} {whose}{words}", ""], who(members))
+        add_findings(comment, members[0].recording)
+    if len(groups) > REPORTS:
+        left = [one.file.name for members in groups[REPORTS:] for one in members]
+        comment.add([f"Not shown: {escaped(listed(left))}", ""], "what is not shown")
+    for members in groups[:REPORTS]:
+        whose = who(members) if len(groups) > 1 else ""
+        add_sections(comment, members[0].recording, whose=whose)
+    comment.fold("environment", environment_items(groups[0][0].recording))
+    return comment.text("`tcw explain FOLDER` shows it; `tcw open` shows each trace.")

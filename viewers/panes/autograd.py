@@ -13,7 +13,7 @@ from tcw.viewers.panes.names import line_text
 from tcw.viewers.panes.rows import Content, Row, empty
 from tcw.viewers.panes.targets import ToDecision
 from tcw.viewers.panes.view import View
-from tcw.viewers.summary.memory import by_choice, partition_words
+from tcw.viewers.summary.memory_plans import by_choice, partition_words
 from tcw.viewers.tables.saved import ROLES, saved_lines
 from tcw.viewers.words import bytes_text, plural
 

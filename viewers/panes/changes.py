@@ -16,12 +16,8 @@ from tcw.viewers.panes.view import LANGUAGES, View
 from tcw.viewers.panes.what_if import difference_of, nothing
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.differences import Difference
-from tcw.viewers.summary.differences.decisions import DecisionChange
-from tcw.viewers.summary.differences.figures import CountChange
-from tcw.viewers.summary.differences.kernel_changes import KernelChange
-from tcw.viewers.summary.differences.lines import Sign, TextDiff, diff_lines
-from tcw.viewers.summary.differences.vetoes import Veto
-from tcw.viewers.summary.differences.words import (
+from tcw.viewers.summary.differences.decision_changes import DecisionChange, Veto
+from tcw.viewers.summary.differences.difference_words import (
     change_text,
     change_words,
     kernel_words,
@@ -29,6 +25,9 @@ from tcw.viewers.summary.differences.words import (
     others_words,
     veto_words,
 )
+from tcw.viewers.summary.differences.figures import CountChange
+from tcw.viewers.summary.differences.kernel_changes import KernelChange
+from tcw.viewers.summary.differences.lines import Sign, TextDiff, diff_lines
 from tcw.viewers.words import plural
 
 NAME = 18

@@ -11,9 +11,8 @@ from tcw.viewers.panes import decision_bar
 from tcw.viewers.panes.rows import BLANK, Row
 from tcw.viewers.panes.view import LANGUAGES, View
 from tcw.viewers.plain import plain
-from tcw.viewers.summary.doing import doing
-from tcw.viewers.summary.profile.verdict import in_noise
-from tcw.viewers.summary.verdict import means_nothing, ratio_known
+from tcw.viewers.summary.profile.profile_verdict import in_noise
+from tcw.viewers.summary.verdict import doing, means_nothing, ratio_known
 from tcw.viewers.words import number, plural, ratio_text, seconds_text
 
 State = Literal["opening", "running", "waiting", "finished", "incomplete", "failed", "replay"]
@@ -122,9 +121,10 @@ def _counts(view: View) -> list[Span]:
 
 
 def _won(speedup: float, noisy: bool, noise: float) -> list[Span]:
-    role: Role = "text" if noisy else "good" if speedup >= 1 else "bad"
-    ratio = ratio_text(speedup) if noisy else ratio_known(speedup, noise)
-    return [(f" {ratio}", role), (" in noise " if noisy else " ", "dim")]
+    if noisy:
+        return [(" ≈ no difference", "text"), (f" ({ratio_text(speedup)}) ", "dim")]
+    role: Role = "good" if speedup >= 1 else "bad"
+    return [(f" {ratio_known(speedup, noise)} ", role)]
 
 
 def selection(view: View, width: int) -> list[Row]:

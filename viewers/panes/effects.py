@@ -13,8 +13,8 @@ from tcw.viewers.panes.targets import ToEffect, ToView
 from tcw.viewers.panes.view import View
 from tcw.viewers.panes.what_if import difference_of, nothing
 from tcw.viewers.plain import plain
+from tcw.viewers.summary.differences.difference_words import TONE_GLYPHS, effect_words
 from tcw.viewers.summary.differences.effects import Effect
-from tcw.viewers.summary.differences.words import TONE_GLYPHS, effect_words
 
 INDENT = 3
 _LEADS = {

@@ -13,7 +13,7 @@ from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_rows
 from tcw.viewers.panes.targets import ToLineup
 from tcw.viewers.panes.view import Derived, View
 from tcw.viewers.plain import plain
-from tcw.viewers.summary.engines import Comparison, LineUp
+from tcw.viewers.summary.engine_comparison import Comparison, LineUp
 from tcw.viewers.tables.engines import stages_lines, verdict_line
 from tcw.viewers.words import bytes_text, milliseconds_text, number, numbers_text, seconds_text
 

@@ -14,7 +14,7 @@ from tcw.viewers.panes.rows import Content, Row, empty, text_rows
 from tcw.viewers.panes.stepping import state_of
 from tcw.viewers.panes.targets import Fold
 from tcw.viewers.panes.view import View
-from tcw.viewers.summary.guards import guard_groups
+from tcw.viewers.summary.guard_groups import guard_groups
 from tcw.viewers.tables.guards import (
     check_words,
     condition_rows,

@@ -19,8 +19,15 @@ from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from tcw.viewers.panes.targets import Fold, ToBuffer
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
-from tcw.viewers.summary.lifetimes import MemoryPlace, alive, places, reuse_decisions
-from tcw.viewers.summary.memory import peak_words, reuse_of, reuse_words
+from tcw.viewers.summary.memory_plans import (
+    MemoryPlace,
+    alive,
+    peak_words,
+    places,
+    reuse_decisions,
+    reuse_of,
+    reuse_words,
+)
 from tcw.viewers.words import bytes_text, number, plural
 
 ROLES: dict[str, Role] = {"saved": "bar-hot", "output": "bar-hot"}

@@ -15,11 +15,9 @@ from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
 from tcw.viewers.summary import Summary
 from tcw.viewers.summary.calls import Cut, ModelCall, Piece
-from tcw.viewers.summary.doing import doing
 from tcw.viewers.summary.findings import crossing_text
 from tcw.viewers.summary.numerics import numerics_words
-from tcw.viewers.summary.printed import last_words
-from tcw.viewers.summary.verdict import VerdictDetail
+from tcw.viewers.summary.verdict import VerdictDetail, doing, last_words
 from tcw.viewers.tables.engines import verdict_line
 from tcw.viewers.tables.findings import glyph_of
 from tcw.viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text

@@ -32,7 +32,7 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.calls import Piece
 from tcw.viewers.summary.differences import Difference, difference
-from tcw.viewers.summary.engines import Comparison, compare
+from tcw.viewers.summary.engine_comparison import Comparison, compare
 from tcw.viewers.summary.function_names import FunctionNames
 from tcw.viewers.summary.fusion import PairResult
 from tcw.viewers.summary.profile import Profile, profile_of

@@ -15,7 +15,7 @@ from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty
 from tcw.viewers.panes.targets import Fold, ToRegion, ToView
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
-from tcw.viewers.summary.profile.doubts import doubts
+from tcw.viewers.summary.profile.profile_verdict import doubts
 from tcw.viewers.summary.profile.rows import RegionRow
 from tcw.viewers.summary.profile.waterfall import Sums
 from tcw.viewers.summary.profile.work import SideWork

@@ -25,18 +25,16 @@ from tcw.compiler.trace.records.session import FactKind
 from tcw.viewers.collected import known_sum
 from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary.arguments import gpu_of
 from tcw.viewers.summary.breaks import BreakSite, break_sites
 from tcw.viewers.summary.caches import CacheUse, cache_uses
-from tcw.viewers.summary.calls import ModelCall, calls_of, first_cut_call
+from tcw.viewers.summary.calls import ModelCall, calls_of, first_cut_call, gpu_of
 from tcw.viewers.summary.cudagraphs import CudagraphUse, cudagraph_uses
-from tcw.viewers.summary.doing import doing
 from tcw.viewers.summary.findings import Finding, findings_of
 from tcw.viewers.summary.fusion import FusionSummary, fusion_summary
 from tcw.viewers.summary.kernels import KernelSummary, kernel_summary
 from tcw.viewers.summary.phases import PhaseTime, StageTime, phase_times, stage_times
 from tcw.viewers.summary.recompiles import RecompileCause, recompile_causes
-from tcw.viewers.summary.verdict import Verdict, verdict_of
+from tcw.viewers.summary.verdict import Verdict, doing, verdict_of
 from tcw.viewers.words import plural
 
 

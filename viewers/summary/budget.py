@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tcw.viewers.summary.facts import Fact, FactUnit, Value
 from tcw.viewers.words import bytes_text, error_text, seconds_text
@@ -84,14 +84,38 @@ OF_A_MACHINE = ("seconds", "instructions")
 EXPLAINED = {"graph breaks": "break", "recompiles": "recompile"}
 """Number -> the group whose facts explain a change of it."""
 
-_COUNTED = {"library": "library calls of", "dtype": "kernels computing in"}
-_MORE_IS_WORSE = frozenset(
-    {"break", "eager", "recompile", "bypass", "cudagraph-skip", "cudagraph-again", "failure"}
-)
-_LESS_IS_WORSE = frozenset({"size", "fused"})
-_LESS_IS_BETTER = frozenset({"dtype"})
-"""More is only different: bfloat16 may be what was wanted."""
 _NEUTRAL_NUMBERS = frozenset({"guards", "scheduler nodes"})
+
+
+class FactGroup(NamedTuple):
+    """Facts that are listed one by one."""
+
+    words: str
+    """What one of them is called."""
+    worse: Literal["", "more", "less"] = ""
+    counts: str = ""
+    """What its numbers count: `library calls of`."""
+
+
+GROUPS = {
+    "failure": FactGroup("failure", "more"),
+    "break": FactGroup("graph break", "more"),
+    "eager": FactGroup("eager fallback", "more"),
+    "recompile": FactGroup("recompile", "more"),
+    "size": FactGroup("dynamic size", "less"),
+    "condition": FactGroup("condition on sizes", "more"),
+    "fused": FactGroup("fusion", "less"),
+    "dtype": FactGroup("dtype of a kernel", counts="kernels computing in"),
+    "library": FactGroup("library call", counts="library calls of"),
+    "setting": FactGroup("torch setting"),
+    "": FactGroup("number"),
+    "cudagraph-skip": FactGroup("skipped CUDA graph", "more"),
+    "cudagraph-again": FactGroup("CUDA graph recorded again", "more"),
+    "bypass": FactGroup("cache bypass", "more"),
+}
+"""The groups of facts, the most important first; "" has the numbers of a whole recording. Fewer
+dtypes are better, more are only different: bfloat16 may be what was wanted."""
+LISTED = tuple(group for group in GROUPS if group)
 
 
 @dataclass(frozen=True)
@@ -125,36 +149,19 @@ class FactChange:
         if self.group == "fused":
             return f"{'no longer' if self.after == 'no' else 'now'} in one kernel: {self.name}"
         if self.group == "size":
-            return f"{self.name} {'was' if self.after is None else 'is now'} dynamic"
+            how = "dynamic now" if self.after else "was dynamic and is now specialised"
+            return f"{how}: {self.name}"
         if self.group == "setting":
-            return f"{self.name} {_or_default(self.before)} → {_or_default(self.after)}"
-        what = GROUP_WORDS[self.group]
-        if self.group in _COUNTED:
-            counts = f"{self.before or 'none'} → {self.after or 'none'}"
-            return f"{_COUNTED[self.group]} {self.name}: {counts}"
+            return f"{self.name} {self.before or 'default'} → {self.after or 'default'}"
+        what, _, counts = GROUPS[self.group]
+        if counts:
+            return f"{counts} {self.name}: {self.before or 'none'} → {self.after or 'none'}"
         if self.before is None:
             many = f" ×{self.after}" if isinstance(self.after, int) and self.after > 1 else ""
             return f"a new {what}: {self.name}{many}"
         if self.after is None:
             return f"a {what} gone: {self.name}"
         return f"{what} {self.name} ×{self.before} → ×{self.after}"
-
-
-GROUP_WORDS = {
-    "failure": "failure",
-    "break": "graph break",
-    "eager": "eager fallback",
-    "recompile": "recompile",
-    "size": "dynamic size",
-    "bypass": "cache bypass",
-    "cudagraph-skip": "skipped CUDA graph",
-    "cudagraph-again": "CUDA graph recorded again",
-    "setting": "torch setting",
-    "library": "library call",
-    "dtype": "dtype of a kernel",
-    "fused": "fusion",
-}
-"""What a fact of each group is called."""
 
 
 def value_text(value: Value | None, unit: FactUnit) -> str:
@@ -169,10 +176,6 @@ def value_text(value: Value | None, unit: FactUnit) -> str:
     if unit == "instructions":
         return f"{value / 1e9:.2f} G"
     return error_text(value) if unit == "error" else f"{value:g}"
-
-
-def _or_default(value: Value | None) -> str:
-    return "default" if value is None else str(value)
 
 
 def budgeted(fact: Fact, tolerances: Mapping[str, Tolerance]) -> bool:
@@ -209,7 +212,7 @@ def compare(
                 name,
                 before,
                 after,
-                _standing(group, name, before, after),
+                standing_of(group, name, before, after),
                 fact.unit if fact is not None else "count",
                 tolerance,
                 fact.file if fact is not None else "",
@@ -227,28 +230,24 @@ def _both_covered(tolerance: Tolerance, before: Value | None, after: Value | Non
     return tolerance.covers(before, after)
 
 
-def _standing(group: str, name: str, before: Value | None, after: Value | None) -> FactStanding:
-    if group in _MORE_IS_WORSE:
-        return "worse" if _number(after) > _number(before) else "better"
-    if group in _LESS_IS_WORSE:
-        return "worse" if after is None or after == "no" else "better"
-    if group in _LESS_IS_BETTER and _number(after) < _number(before):
+def standing_of(group: str, name: str, before: Value | None, after: Value | None) -> FactStanding:
+    """Whether a change of one fact is for the worse."""
+    more = _number(after) > _number(before)
+    worse = GROUPS[group].worse
+    if worse:
+        lost = after is None or after == "no"
+        return "worse" if (more if worse == "more" else lost) else "better"
+    if group == "dtype" and not more:
         return "better"
     if group or name in _NEUTRAL_NUMBERS or before is None or after is None:
         return "different"
-    return "worse" if _number(after) > _number(before) else "better"
+    return "worse" if more else "better"
 
 
 def _number(value: Value | None) -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 
-_STANDINGS: tuple[FactStanding, ...] = ("worse", "different", "better")
-_GROUPS = (
-    "failure", "break", "eager", "recompile", "size", "fused", "dtype", "library", "setting", "",
-    "cudagraph-skip", "cudagraph-again", "bypass",
-)  # fmt: skip
-
-
 def _rank(change: FactChange) -> tuple[bool, int, int]:
-    return not change.fails, _STANDINGS.index(change.standing), _GROUPS.index(change.group)
+    standings = ("worse", "different", "better")
+    return not change.fails, standings.index(change.standing), list(GROUPS).index(change.group)

@@ -1,23 +1,20 @@
 """What a recording compiles to, as facts: one name and one value each.
 
-`tcw diff` compares the numbers of two recordings, `tcw check` compares all facts with those that
-were accepted. A fact names source lines by their text, not by their number, so that a moved line
-changes nothing.
+`tcw diff` compares the facts of two recordings, `tcw check` compares them with those that were
+accepted. A fact names source lines by their text, not by their number, so that a moved line changes
+nothing.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from tcw.compiler.trace.matching import is_predicted
 from tcw.compiler.trace.records import (
     CacheLookup,
     CallEnd,
-    CudagraphRecording,
-    CudagraphSkip,
     EagerFallback,
     Guards,
     Kernel,
@@ -33,9 +30,12 @@ from tcw.compiler.trace.records.session import FactKind
 from tcw.viewers.collected import whole_sum
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary
-from tcw.viewers.summary.fused import named_together
+from tcw.viewers.summary.cudagraphs import cudagraph_costs
+from tcw.viewers.summary.findings import fallback_reason, values_text
+from tcw.viewers.summary.fusion import named_together
 from tcw.viewers.summary.kernels import loop_nests
-from tcw.viewers.summary.memory import highest_peak
+from tcw.viewers.summary.memory_plans import highest_peak
+from tcw.viewers.summary.own_words import without_addresses, without_reprs
 from tcw.viewers.summary.place import Place
 from tcw.viewers.words import NOT_IN_LOG, listed, plural
 
@@ -55,6 +55,14 @@ class Fact:
     file: str = ""
     line: int = 0
     """Its line; 0 if it has none."""
+    title: str = ""
+    """What it is apart from its line, where `tcw diff` names that too: `print()`."""
+    more: str = ""
+    """What it costs: `, 1 more graph`."""
+    times: int = 1
+    """How often it happened, over all compiles."""
+    by: str = ""
+    """Whose call it happened in: `call 3`."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -95,6 +103,9 @@ def numbers(recording: Recording, summary: Summary) -> tuple[Numbered, ...]:
     )
 
 
+WRONG_RESULTS = "wrong results"
+"""The name of the failure of results that are not eager's."""
+
 NUMBERS = (
     "graphs", "graph breaks", "recompiles", "guards", "scheduler nodes", "loop nests", "kernels",
     "bytes moved", "saved for backward", "memory peak", "max error", "compile CPU",
@@ -114,23 +125,22 @@ def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> 
         ),
         *_instructions(recording),
         *_predicted(recording),
-        *_merged(
-            [
-                *_failures(summary),
-                *_breaks(summary),
-                *_fallbacks(recording),
-                *_recompiles(summary),
-                *_dynamic_sizes(recording),
-                *_bypasses(recording),
-                *_cudagraph_skips(recording),
-                *_cudagraph_recordings(recording),
-                *_settings(recording),
-                *_libraries(recording),
-                *_dtypes(recording),
-            ]
-        ),
+        *_merged(listed_facts(recording, summary)),
         *(Fact("fused", group, _fused(recording, group)) for group in fused),
     )
+
+
+def listed_facts(recording: Recording, summary: Summary) -> Iterator[Fact]:
+    """Every fact that is no number, once for each place where it happened."""
+    yield from failures(summary)
+    yield from _breaks(summary)
+    yield from _fallbacks(recording)
+    yield from _recompiles(summary)
+    yield from _sizes(recording)
+    yield from _cudagraphs(recording)
+    yield from _bypasses(recording)
+    yield from _settings(recording)
+    yield from _kernels(recording)
 
 
 def _fused(recording: Recording, group: str) -> str:
@@ -180,17 +190,23 @@ def _merged(found: Iterable[Fact]) -> list[Fact]:
     return list(merged.values())
 
 
-def _at(place: Location | Place | None, group: str, name: str, value: int = 1) -> Fact:
+def _at(
+    place: Location | Place | None, group: str, name: str, value: Value = 1, **more: Any
+) -> Fact:
     """A fact at a place, if it has one."""
     file, line = (place.file, place.line) if place is not None else ("", 0)
-    return Fact(group, name, value, file=file, line=line)
+    return Fact(group, name, value, file=file, line=line, **more)
 
 
-def _failures(summary: Summary) -> Iterator[Fact]:
-    if summary.failure is not None:
-        yield Fact("failure", summary.failure.type, 1)
+def failures(summary: Summary) -> Iterator[Fact]:
+    """How it ended before its time, and wrong results."""
+    failure = summary.failure
+    if failure is not None:
+        yield Fact("failure", failure.type, 1, title=f"{failure.type}: {failure.message}")
+    elif summary.verdict.tone == "failed":
+        yield Fact("failure", summary.status, 1, title=summary.verdict.headline)
     if summary.numerics is not None and summary.numerics.within is False:
-        yield Fact("failure", "wrong results", 1)
+        yield Fact("failure", WRONG_RESULTS, 1)
 
 
 def _breaks(summary: Summary) -> Iterator[Fact]:
@@ -199,17 +215,22 @@ def _breaks(summary: Summary) -> Iterator[Fact]:
         where = f" in {place.function}" if place.function else ""
         text = " ".join(place.text.split())
         name = f"{site.gb or site.type}{where}: {text or site.title}"
-        yield _at(place, "break", name)
+        more = f", {plural(site.more_graphs, 'more graph')}" if site.more_graphs else ""
+        yield _at(place, "break", name, title=site.title, more=more, times=len(site.records))
 
 
 def _fallbacks(recording: Recording) -> Iterator[Fact]:
-    for one in recording.all(EagerFallback):
-        yield _at(one.location, "eager", f"{one.function}: {_steady(one.reason)}")
+    for record in recording.all(EagerFallback):
+        name = f"{record.function}: {_steady(record.reason)}"
+        yield _at(record.location, "eager", name, title=fallback_reason(record))
 
 
 def _recompiles(summary: Summary) -> Iterator[Fact]:
     for cause in summary.recompiles:
-        yield _at(cause.place, "recompile", _steady(cause.change.text), len(cause.frames))
+        frames = len(cause.frames)
+        name, more = _steady(cause.change.text), f" ({plural(frames, 'frame')})"
+        shown = {"title": values_text(cause), "more": more, "by": cause.callers or "a call"}
+        yield _at(cause.place, "recompile", name, frames, times=frames, **shown)
 
 
 def _instructions(recording: Recording) -> Iterator[Fact]:
@@ -231,10 +252,18 @@ def _predicted(recording: Recording) -> Iterator[Fact]:
         yield Fact("", "predicted spills", spilled, "bytes")
 
 
-def _dynamic_sizes(recording: Recording) -> Iterator[Fact]:
-    names = {size.name for one in recording.all(Guards) for size in one.dynamic if size.name}
-    for name in sorted(names):
-        yield Fact("size", name, "dynamic")
+def _sizes(recording: Recording) -> Iterator[Fact]:
+    """Sizes that were kept symbolic, and the conditions on them that a line of the program made."""
+    names: dict[str, Fact] = {}
+    for record in recording.all(Guards):
+        for size in record.dynamic:
+            if size.name:
+                names[size.name] = Fact("size", size.name, "dynamic")
+        for guard in record.guards:
+            for words, line in zip(guard.values, guard.lines, strict=False):
+                if line is not None:
+                    names[words] = _at(line, "condition", words)
+    yield from (names[name] for name in sorted(names))
 
 
 def _bypasses(recording: Recording) -> Iterator[Fact]:
@@ -243,20 +272,18 @@ def _bypasses(recording: Recording) -> Iterator[Fact]:
             yield Fact("bypass", f"{one.cache}: {_steady(one.missed)}", 1)
 
 
-def _cudagraph_skips(recording: Recording) -> Iterator[Fact]:
-    """Each by its reason and the text of its line."""
-    for one in recording.all(CudagraphSkip):
-        at = one.location
+def _cudagraphs(recording: Recording) -> Iterator[Fact]:
+    """CUDA graphs that are recorded again, or not used, each by its reason; skips also by the text
+    of their line."""
+    for cost in cudagraph_costs(recording):
+        at, name, count = cost.location, _steady(cost.reason), len(cost.records)
+        if cost.seconds is not None:
+            more = f" ({plural(count, 'time')})" if count > 1 else ""
+            yield Fact("cudagraph-again", name, count, more=more)
+            continue
         text = " ".join(recording.line(at.file, at.line).split()) if at else ""
-        name = f"{_steady(one.reason)}: {text}" if text else _steady(one.reason)
-        yield _at(at, "cudagraph-skip", name)
-
-
-def _cudagraph_recordings(recording: Recording) -> Iterator[Fact]:
-    """Recordings that an earlier one did not save, by reason."""
-    for one in recording.all(CudagraphRecording):
-        if one.again:
-            yield Fact("cudagraph-again", _steady(one.reason), 1)
+        name = f"{name}: {text}" if text else name
+        yield _at(at, "cudagraph-skip", name, count, title=cost.reason)
 
 
 def _settings(recording: Recording) -> Iterator[Fact]:
@@ -265,38 +292,23 @@ def _settings(recording: Recording) -> Iterator[Fact]:
             yield Fact("setting", name, _steady(value))
 
 
-def _libraries(recording: Recording) -> Iterator[Fact]:
-    """Library calls by name and number of inputs: attention with a mask is another call."""
+def _kernels(recording: Recording) -> Iterator[Fact]:
+    """Library calls by name and number of inputs, as attention with a mask is another call;
+    generated kernels by the floating dtypes in which they compute."""
     for kernel in real_kernels(recording):
+        at = next(iter(kernel.locations), None)
+        known = recording.nodes(kernel.graph)
+        nodes = [known[name] for name in kernel.origins if name in known]
         if kernel.language == "aten":
-            at = next(iter(kernel.locations), None)
-            yield _at(at, "library", _library(kernel, recording), max(1, len(kernel.steps)))
-
-
-def _library(kernel: Kernel, recording: Recording) -> str:
-    graph = recording.graphs.get(kernel.graph)
-    inputs = [
-        len(node.inputs) for node in (graph.nodes if graph else ()) if node.name in kernel.origins
-    ]
-    name = kernel.label or kernel.name
-    return f"{name}, {plural(max(inputs), 'input')}" if inputs else name
-
-
-def _dtypes(recording: Recording) -> Iterator[Fact]:
-    """Generated kernels by the floating dtypes in which they compute."""
-    for kernel in real_kernels(recording):
-        if not kernel.generated:
-            continue
-        graph = recording.graphs.get(kernel.graph)
-        found = {
-            node.value.dtype
-            for node in (graph.nodes if graph else ())
-            if node.name in kernel.origins and node.value is not None and node.value.dtype
-        }
-        floating = sorted(dtype for dtype in found if "float" in dtype or "complex" in dtype)
-        if floating:
-            at = next(iter(kernel.locations), None)
-            yield _at(at, "dtype", listed(floating, len(floating)))
+            name = kernel.label or kernel.name
+            if nodes:
+                name += f", {plural(max(len(node.inputs) for node in nodes), 'input')}"
+            yield _at(at, "library", name, max(1, len(kernel.steps)))
+        elif kernel.generated:
+            dtypes = {node.value.dtype for node in nodes if node.value is not None}
+            floating = sorted(one for one in dtypes if "float" in one or "complex" in one)
+            if floating:
+                yield _at(at, "dtype", listed(floating, len(floating)))
 
 
 def real_kernels(recording: Recording) -> list[Kernel]:
@@ -304,18 +316,8 @@ def real_kernels(recording: Recording) -> list[Kernel]:
     return [one for one in recording.kernels.values() if not one.predicted]
 
 
-_OBJECT_ID = re.compile(r"(?:0x[0-9a-f]{4,}|(?<!\d)\d{9,}(?!\d))(?:_c\d+\b)?")
-"""The memory address in a name made by torch, with the number of the compile in this process, such
-as `139837612_c0` of `__optimizer_139837612_c0`."""
-
-
-def without_addresses(text: str) -> str:
-    """The text with `…` for memory addresses, which differ in every process."""
-    return _OBJECT_ID.sub("…", text)
-
-
 def _steady(text: str) -> str:
-    return " ".join(without_addresses(text).split())
+    return " ".join(without_addresses(without_reprs(text)).split())
 
 
 def _operations(recording: Recording) -> int | None:

@@ -22,6 +22,7 @@ from tcw.viewers.summary.breaks import BreakSite, Crossings, ordered_advice
 from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
 from tcw.viewers.summary.numerics import rejected_words
 from tcw.viewers.summary.on_stack import on_stack
+from tcw.viewers.summary.own_words import without_reprs
 from tcw.viewers.summary.place import Place, place_of
 from tcw.viewers.summary.recompiles import RecompileCause
 from tcw.viewers.summary.verdict import USELESS
@@ -37,10 +38,6 @@ from tcw.viewers.words import (
 FindingKind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
 _SHORT_MS = 0.05
 """An eager call of less time is shorter than what calling compiled code may take by itself."""
-GLYPHS: dict[FindingKind, str] = {
-    "numerics": "✗", "fallback": "✗", "recompile": "↻", "break": "✗", "slower": "✗",
-    "cudagraph": "✗",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Finding:
     cost: str
     """Measured, in at most nine cells: `12.8 s`, `+1 graph`, `eager`."""
     title: str
-    place: Place | None
+    place: Place | None = None
     fixes: tuple[Advice, ...] = ()
     """Best first; ours before torch's."""
     also: tuple[Advice, ...] = ()
@@ -67,7 +64,7 @@ class Finding:
 
     @property
     def glyph(self) -> str:
-        return GLYPHS[self.kind]
+        return "↻" if self.kind == "recompile" else "✗"
 
     @property
     def code(self) -> str:
@@ -118,7 +115,8 @@ def findings_of(
     found += sorted(costly, key=_rank)
     found += _cudagraphs(recording)
     wrong = sum(finding.kind == "numerics" for finding in found)
-    return (*found[:wrong], *_slower(recording, found), *found[wrong:])
+    found[wrong:wrong] = _slower(recording, found)
+    return tuple(replace(finding, title=without_reprs(finding.title)) for finding in found)
 
 
 def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
@@ -137,16 +135,9 @@ def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
     if captured and speed.eager_ms < _SHORT_MS:
         cause = ": it is so short that guards and wrappers outweigh what is saved"
         fixes = (Advice(text="Compile a larger part of the program, or more data in a call"), look)
-    more = speed.compiled_ms - speed.eager_ms
-    return [
-        Finding(
-            kind="slower",
-            cost="slower" if speed.noise >= USELESS else f"+{milliseconds_text(more)}",
-            title=f"each call is slower than eager{cause}",
-            place=None,
-            fixes=fixes,
-        )
-    ]
+    more = f"+{milliseconds_text(speed.compiled_ms - speed.eager_ms)}"
+    cost = "slower" if speed.noise >= USELESS else more
+    return [Finding("slower", cost, f"each call is slower than eager{cause}", fixes=fixes)]
 
 
 def _slows(finding: Finding) -> bool:
@@ -191,17 +182,14 @@ def _joined(ranked: Sequence[BreakSite]) -> dict[int, list[BreakSite]]:
     """The sites that get a finding, by id, each with those that it speaks for: sites that cost
     nothing more, on the same line, asked for by the same line of a library or, for another reason,
     with the same code as their fix."""
-    joined: dict[int, list[BreakSite]] = {}
-    heads: list[BreakSite] = []
+    joined: dict[int, tuple[BreakSite, list[BreakSite]]] = {}
     for site in ranked:
-        like = (head for head in heads if _adds_nothing(site) and _belongs(site, head))
-        head = next(like, None)
-        if head is not None:
-            joined[id(head)].append(site)
+        alike = [also for head, also in joined.values() if _belongs(site, head)]
+        if alike and _adds_nothing(site):
+            alike[0].append(site)
         else:
-            heads.append(site)
-            joined[id(site)] = []
-    return joined
+            joined[id(site)] = (site, [])
+    return {key: also for key, (_, also) in joined.items()}
 
 
 def _belongs(site: BreakSite, head: BreakSite) -> bool:
@@ -233,16 +221,9 @@ def _numerics(recording: Recording) -> list[Finding]:
     how = f"max error {error_text(numerics.max_abs)}"
     if worst and worst.note:
         how = f"{how} ({worst.note})" if worst.max_abs or not numerics.compared else worst.note
-    return [
-        Finding(
-            kind="numerics",
-            cost="results",
-            title=f"compiled results differ from eager{where}: {how}",
-            place=None,
-            notes=(numerics.note or rejected_words(numerics),),
-            source=numerics,
-        )
-    ]
+    title = f"compiled results differ from eager{where}: {how}"
+    notes = (numerics.note or rejected_words(numerics),)
+    return [Finding("numerics", "results", title, notes=notes, source=numerics)]
 
 
 def _output_words(path: str) -> str:
@@ -264,21 +245,17 @@ def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[F
         if not first.call and recording.all(CallStart):
             when = " in the timed calls"
         why = fallback_reason(first)
-        place = place_of(recording, first.location)
-        ids = tuple(dict.fromkeys(record.compile_id for record in records if record.compile_id))
-        found.append(
-            Finding(
-                kind="fallback",
-                cost="eager",
-                title=f"{what} runs eagerly{when}: {why.splitlines()[0] if why else kind}",
-                place=place,
-                fixes=ordered_advice(first.advice),
-                compile_ids=ids,
-                source=first,
-            )
+        ids = dict.fromkeys(record.compile_id for record in records if record.compile_id)
+        finding = Finding(
+            kind="fallback",
+            cost="eager",
+            title=f"{what} runs eagerly{when}: {why.splitlines()[0] if why else kind}",
+            place=place_of(recording, first.location),
+            fixes=ordered_advice(first.advice),
+            compile_ids=tuple(ids),
+            source=first,
         )
-        if first.by_limit:
-            found[-1] = _with_cause(found[-1], causes)
+        found.append(_with_cause(finding, causes) if first.by_limit else finding)
     return found
 
 
@@ -303,35 +280,28 @@ def _with_cause(finding: Finding, causes: Sequence[RecompileCause]) -> Finding:
     return replace(finding, notes=(note,), fixes=fixes, causes=(cause,))
 
 
-def _cudagraphs(recording: Recording) -> list[Finding]:
+def _cudagraphs(recording: Recording) -> Iterator[Finding]:
     """CUDA graphs that were recorded again, and those that were not used, by reason and line."""
-    found = []
     for cost in cudagraph_costs(recording):
-        place = place_of(recording, cost.location)
-        found.append(
-            Finding(
-                kind="cudagraph",
-                cost="launches" if cost.seconds is None else seconds_text(cost.seconds),
-                title=cost.title,
-                place=place,
-                fixes=cost.fixes,
-                compile_ids=tuple(
-                    dict.fromkeys(one.compile_id for one in cost.records if one.compile_id)
-                ),
-                notes=cost.notes,
-                source=cost,
-            )
+        ids = dict.fromkeys(one.compile_id for one in cost.records if one.compile_id)
+        yield Finding(
+            kind="cudagraph",
+            cost="launches" if cost.seconds is None else seconds_text(cost.seconds),
+            title=cost.title,
+            place=place_of(recording, cost.location),
+            fixes=cost.fixes,
+            compile_ids=tuple(ids),
+            notes=cost.notes,
+            source=cost,
         )
-    return found
 
 
 def _recompile(cause: RecompileCause) -> Finding:
-    place = cause.place
     return Finding(
         kind="recompile",
         cost=seconds_text(cause.seconds) if cause.seconds is not None else "not done",
         title=recompile_title(cause),
-        place=place,
+        place=cause.place,
         fixes=cause.advice,
         compile_ids=cause.compile_ids,
         source=cause,
@@ -342,12 +312,10 @@ def recompile_title(cause: RecompileCause) -> str:
     """`call 4 recompiled 3 frames: x.size(0) 4 → 6`."""
     who = f"{cause.callers} recompiled " if cause.callers else ""
     distinct = dict.fromkeys(frame.compile_id.partition("/")[0] for frame in cause.frames)
+    what = plural(len(distinct), "frame")
     if len(distinct) == 1:
         what = cause.functions[0] or f"frame {next(iter(distinct))}"
-        times = "" if len(cause.frames) == 1 else f" {len(cause.frames)} times"
-        what += times
-    else:
-        what = plural(len(distinct), "frame")
+        what += f" {len(cause.frames)} times" if len(cause.frames) > 1 else ""
     subject = f"{who}{what}" if who else f"{what} recompiled"
     return f"{subject}: {values_text(cause)}"
 
@@ -365,14 +333,8 @@ def _break(
 ) -> Finding:
     """The finding of a break. `also`: breaks that cost nothing more. `carried`: recompiles of what
     comes after it, caused by the value it computes."""
-    if site.outcome == "skip-frame":
-        cost = "eager"
-    elif site.outcome == "error":
-        cost = "stops"
-    elif not site.more_graphs:
-        cost = "cut"
-    else:
-        cost = f"+{plural(site.more_graphs, 'graph')}"
+    cost = f"+{plural(site.more_graphs, 'graph')}" if site.more_graphs else "cut"
+    cost = {"skip-frame": "eager", "error": "stops"}.get(site.outcome, cost)
     notes = []
     for cause in carried:
         who = cause.callers or "a call"

@@ -1,7 +1,9 @@
-"""Fusion decisions, counted by distinct pair: a pair retested each round counts once."""
+"""Fusion decisions, counted by distinct pair: a pair retested each round counts once. And whether
+operations are in one kernel, asked by name or by source line."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +11,21 @@ from dataclasses import dataclass, replace
 from tcw.compiler.control.decisions import APART, FUSE, VETO, engine_of, split_id
 from tcw.compiler.decision import ENGINE
 from tcw.compiler.trace.matching import is_predicted
-from tcw.compiler.trace.records import Decided, FusionGroups, FusionPair, FusionRound, SchedulerNode
+from tcw.compiler.trace.records import (
+    Decided,
+    FusionGroups,
+    FusionPair,
+    FusionRound,
+    Kernel,
+    SchedulerNode,
+)
 from tcw.viewers.decisions import RecordedDecisions
+from tcw.viewers.labels import operations_of
 from tcw.viewers.recording import Recording
 from tcw.viewers.words import bytes_text, listed
 
 RULES = {
-    "access": "read otherwise than written",
+    "access": "read in a different order than written",
     "barrier": "with a store or a call between",
     "between": "with nodes between",
     "cycle": "in a cycle with other nodes",
@@ -338,3 +348,37 @@ def _why_rejected(last: Decided) -> tuple[str, str]:
     if last.overridden and last.choice == APART:
         return VETO, f"an override keeps them apart: {last.by or last.id}"
     return last.rule.replace(" ", "-") or "unstated", last.reason
+
+
+def named_together(recording: Recording, group: str) -> bool:
+    """Whether one generated kernel computes all of `softmax + add` or `gpt.py:12 + gpt.py:13`."""
+    return fused(recording, *(one.strip() for one in group.split("+")))
+
+
+def fused(recording: Recording, *what: str) -> bool:
+    """Whether one generated kernel computes each of these: names of operations (`softmax`),
+    scheduler nodes (`op3`) or source lines (`gpt.py:12`, `:12`). If a GPU's code is predicted, it
+    is the code that is meant."""
+    kernels = recording.kernels.values()
+    predicted = any(kernel.predicted for kernel in kernels)
+    return any(
+        all(_computes(kernel, one) for one in what)
+        for kernel in kernels
+        if kernel.generated and kernel.predicted == predicted
+    )
+
+
+_LINE = re.compile(r"(.*):(\d+)")
+
+
+def _computes(kernel: Kernel, what: str) -> bool:
+    at = _LINE.fullmatch(what)
+    if at is not None:
+        file, line = at[1], int(at[2])
+        return any(
+            place.line == line and (not file or place.file.endswith(f"/{file}"))
+            for place in kernel.locations
+        )
+    if what in kernel.nodes or what in kernel.origins:
+        return True
+    return what.replace("_", " ") in operations_of(kernel.label)

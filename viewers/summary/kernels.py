@@ -47,22 +47,25 @@ def loop_nests(kernels: Iterable[Kernel]) -> int | None:
     return sum(one.loop_nests * max(1, len(one.steps)) for one in real) if real else None
 
 
+def kernel_lines(kernel: Kernel) -> tuple[tuple[str, int], ...]:
+    """The user lines that a kernel comes from: (file, line), in file order."""
+    places = (*kernel.locations, *(place for line in kernel.lines for place in line.locations))
+    return tuple(sorted({(place.file, place.line) for place in places}))
+
+
 def kernel_summary(recording: Recording) -> KernelSummary:
     binaries = grouped((binary.kernel, binary) for binary in recording.all(KernelBinary))
-    rows, names = [], KernelNames(recording)
-    for kernel in recording.kernels.values():
-        places = [(place.file, place.line) for place in kernel.locations]
-        for line in kernel.lines:
-            places.extend((place.file, place.line) for place in line.locations)
-        rows.append(
-            KernelRow(
-                kernel=kernel,
-                name=names.name(kernel),
-                lines=tuple(sorted(set(places))),
-                text_lines=len(recording.text(kernel.text).splitlines()),
-                binaries=tuple(binaries.get(kernel.id, ())),
-            )
+    names = KernelNames(recording)
+    rows = [
+        KernelRow(
+            kernel=kernel,
+            name=names.name(kernel),
+            lines=kernel_lines(kernel),
+            text_lines=len(recording.text(kernel.text).splitlines()),
+            binaries=tuple(binaries.get(kernel.id, ())),
         )
+        for kernel in recording.kernels.values()
+    ]
     languages = Counter(row.kernel.language for row in rows if not row.kernel.predicted)
     return KernelSummary(
         rows=tuple(rows),

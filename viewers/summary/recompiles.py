@@ -18,11 +18,12 @@ from tcw.compiler.trace.records import (
 from tcw.compiler.trace.source_names import root_of
 from tcw.viewers.collected import known_sum
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary.arguments import arguments_of
 from tcw.viewers.summary.breaks import ordered_advice
-from tcw.viewers.summary.compile_seconds import compile_seconds
+from tcw.viewers.summary.calls import arguments_of
 from tcw.viewers.summary.function_names import FunctionNames
 from tcw.viewers.summary.on_stack import StackNames
+from tcw.viewers.summary.own_words import without_reprs
+from tcw.viewers.summary.phases import compile_seconds
 from tcw.viewers.summary.place import Place, place_of
 from tcw.viewers.words import numbers_text
 
@@ -169,7 +170,8 @@ def change_of(failed: FailedGuard) -> GuardChange:
     if index is not None and "(" not in name and "[" not in name:
         name = f"{name}.{index[1]}({index[2]})"
     seen = failed.seen.removeprefix(f"{name} = ")
-    return GuardChange(name=name, expected=failed.expected, seen=seen, is_size=is_size)
+    name, expected, seen = map(without_reprs, (name, failed.expected, seen))
+    return GuardChange(name, expected, seen, is_size)
 
 
 class _Calls:

@@ -9,7 +9,7 @@ once, with a count for each step.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from operator import itemgetter
@@ -129,12 +129,12 @@ class StepState:
         return " ‹ ".join(frame.function for frame in reversed(self.frames))
 
     @property
-    def nodes(self) -> Sequence[str]:
+    def nodes(self) -> list[str]:
         """The FX nodes so far, with their current names."""
-        return NodeNames(self.track, 0, self.track.node_counts[self.index], self.index)
+        return self.track.names(0, self.track.node_counts[self.index], self.index)
 
     @property
-    def coming(self) -> Sequence[str] | None:
+    def coming(self) -> list[str] | None:
         """The nodes that this instruction adds, with all that it calls, by their current names;
         None if the recording does not reach that far."""
         track = self.track
@@ -142,7 +142,7 @@ class StepState:
         if after < 0:
             return None
         counts = track.node_counts
-        return NodeNames(track, counts[self.index], counts[after], len(track.steps) - 1)
+        return track.names(counts[self.index], counts[after], len(track.steps) - 1)
 
     @property
     def guards(self) -> int:
@@ -153,29 +153,6 @@ class StepState:
     def known_guards(self) -> Sequence[Installed]:
         """The guards that the steps name, in order of installation."""
         return self.track.guards[: self.track.guard_counts[self.index]]
-
-
-class NodeNames(Sequence[str]):
-    """Names of the nodes `first` to `last` of a track as of a step, computed when read."""
-
-    def __init__(self, track: StepTrack, first: int, last: int, index: int) -> None:
-        self._track, self._first, self._last, self._index = track, first, last, index
-
-    def __len__(self) -> int:
-        return self._last - self._first
-
-    def __getitem__(self, at: int | slice) -> str | list[str]:  # type: ignore[override]
-        if isinstance(at, slice):
-            return [self._name(one) for one in range(*at.indices(len(self)))]
-        if not -len(self) <= at < len(self):
-            raise IndexError(at)
-        return self._name(at % len(self))
-
-    def __iter__(self) -> Iterator[str]:
-        return (self._name(at) for at in range(len(self)))
-
-    def _name(self, at: int) -> str:
-        return self._track.node_name(self._first + at, self._index)
 
 
 class StepTrack:
@@ -245,14 +222,14 @@ class StepTrack:
             name = self._names.get(name, name)
         return name
 
-    def node_name(self, node: int, index: int) -> str:
-        """The node's name as of a step."""
-        found = self._renames.get(node)
-        if found is not None:
-            place = bisect_right(found[0], index) - 1
-            if place >= 0:
-                return found[1][place]
-        return self._nodes[node]
+    def names(self, first: int, last: int, index: int) -> list[str]:
+        """The names of the nodes from `first` up to `last` as of a step."""
+        names = self._nodes[first:last]
+        for node, (steps, renamed) in self._renames.items():
+            place = bisect_right(steps, index) - 1
+            if first <= node < last and place >= 0:
+                names[node - first] = renamed[place]
+        return names
 
     def state(self, index: int) -> StepState:
         """Dynamo's state before it ran step `index`."""

@@ -1,11 +1,21 @@
-"""The verdict in one line: faster, slower, neither, or failed."""
+"""The verdict in one line: faster, slower, neither, or failed; and what was being done last."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from tcw.compiler.trace.records import CallStart, EngineSpeed, Speed, Waiting
+from tcw.compiler.trace.records import (
+    CallStart,
+    EngineSpeed,
+    Failure,
+    Output,
+    Progress,
+    Speed,
+    Stage,
+    StageStart,
+    Waiting,
+)
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.caches import Served, served_from_caches
 from tcw.viewers.words import (
@@ -159,3 +169,32 @@ def _speed(speed: Speed, served: Served) -> Verdict:
     if speed.speedup >= 1:
         return Verdict(f"{factor} faster", detail, "won")
     return Verdict(f"{factor} slower than eager", detail, "lost")
+
+
+@dataclass(frozen=True)
+class Doing:
+    stage: Stage
+    activity: str
+    """`call 1 of 4`; of a graph in a stage its id, `0/0/forward`."""
+
+    @property
+    def text(self) -> str:
+        """`build: 0/0/forward`."""
+        return f"{self.stage}: {self.activity}" if self.activity else self.stage
+
+
+def doing(recording: Recording) -> Doing | None:
+    """The later one of the last progress and the last stage that a graph entered; None before
+    either."""
+    progress, start = recording.last(Progress), recording.last(StageStart)
+    if start is not None and (progress is None or start.at >= progress.at):
+        return Doing(start.stage, start.graph or start.compile_id)
+    return Doing(progress.stage, progress.activity) if progress is not None else None
+
+
+def last_words(recording: Recording, failure: Failure) -> str:
+    """The last line on stderr of a program that ended itself: programs print why, and exit."""
+    if failure.type != SystemExit.__name__:
+        return ""
+    printed = "".join(one.text for one in recording.all(Output) if one.stream == "stderr")
+    return next((line.strip() for line in reversed(printed.split("\n")) if line.strip()), "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcw.viewers.kit.lines import TextLine, line
 from tcw.viewers.kit.spans import Role
 from tcw.viewers.kit.table import Cell, table
-from tcw.viewers.summary.engines import Comparison
+from tcw.viewers.summary.engine_comparison import Comparison
 from tcw.viewers.summary.verdict import busy, factor_text
 from tcw.viewers.words import (
     NOT_MEASURED,

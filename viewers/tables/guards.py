@@ -12,7 +12,7 @@ from tcw.viewers.kit.lines import TextLine, line
 from tcw.viewers.kit.table import Cell, table
 from tcw.viewers.places import FileNames
 from tcw.viewers.plain import plain
-from tcw.viewers.summary.guards import Condition, KindGroup, condition_value
+from tcw.viewers.summary.guard_groups import Condition, KindGroup, condition_value
 from tcw.viewers.words import seconds_text
 
 PLACE = (14, 30)

@@ -9,7 +9,7 @@ from tcw.viewers.kit.cells import cut
 from tcw.viewers.kit.lines import TextLine, line
 from tcw.viewers.kit.spans import Role
 from tcw.viewers.kit.table import Cell, table
-from tcw.viewers.summary.profile.verdict import mode_in_noise
+from tcw.viewers.summary.profile.profile_verdict import mode_in_noise
 from tcw.viewers.words import (
     PEAK_STEP,
     number,

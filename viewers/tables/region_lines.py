@@ -13,9 +13,8 @@ from tcw.viewers.kit.figures import TimeUnit
 from tcw.viewers.kit.spans import Line, Role, Span
 from tcw.viewers.places import FileNames
 from tcw.viewers.plain import plain
-from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.profile.rows import RegionRow, where
 from tcw.viewers.summary.profile.waterfall import Sums
-from tcw.viewers.summary.profile.where import where
 
 LINE, REGION, NOISE = "line", "region", "±"
 HEADS = (LINE, REGION, "eager", "compiled", "Δ", NOISE)

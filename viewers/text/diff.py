@@ -8,8 +8,8 @@ from tcw.viewers.kit.colours import TONES
 from tcw.viewers.kit.lines import BLANK, TextLine, line
 from tcw.viewers.kit.spans import Role
 from tcw.viewers.summary.differences import Difference
+from tcw.viewers.summary.differences.difference_words import TONE_GLYPHS, call_words, effect_words
 from tcw.viewers.summary.differences.effects import Effect
-from tcw.viewers.summary.differences.words import TONE_GLYPHS, call_words, effect_words
 from tcw.viewers.text.difference import blocks, same_cut
 from tcw.viewers.words import plural
 

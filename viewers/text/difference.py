@@ -9,18 +9,18 @@ from tcw.viewers.kit.lines import TextLine, line
 from tcw.viewers.kit.spans import Role
 from tcw.viewers.kit.table import Cell, heading, table
 from tcw.viewers.summary.differences import Difference
-from tcw.viewers.summary.differences.effects import OTHER_GRAPHS
-from tcw.viewers.summary.differences.figures import CountChange
-from tcw.viewers.summary.differences.kernel_changes import KernelChange
-from tcw.viewers.summary.differences.lines import TextDiff
-from tcw.viewers.summary.differences.vetoes import Veto
-from tcw.viewers.summary.differences.words import (
+from tcw.viewers.summary.differences.decision_changes import Veto
+from tcw.viewers.summary.differences.difference_words import (
     change_text,
     change_words,
     kernel_words,
     others_words,
     veto_words,
 )
+from tcw.viewers.summary.differences.effects import OTHER_GRAPHS
+from tcw.viewers.summary.differences.figures import CountChange
+from tcw.viewers.summary.differences.kernel_changes import KernelChange
+from tcw.viewers.summary.differences.lines import TextDiff
 from tcw.viewers.words import listed, plural
 
 DECISIONS = 12

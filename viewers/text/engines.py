@@ -6,7 +6,7 @@ from tcw.viewers.kit.lines import TextLine
 from tcw.viewers.kit.spans import Role
 from tcw.viewers.kit.table import Cell, table
 from tcw.viewers.summary import Summary
-from tcw.viewers.summary.engines import Comparison, EngineColumn
+from tcw.viewers.summary.engine_comparison import Comparison, EngineColumn
 from tcw.viewers.summary.numerics import numerics_words
 from tcw.viewers.summary.verdict import busy, ratio_known
 from tcw.viewers.tables.engines import verdict_line

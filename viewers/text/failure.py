@@ -8,8 +8,7 @@ from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary
 from tcw.viewers.summary.place import place_of
-from tcw.viewers.summary.printed import last_words
-from tcw.viewers.summary.verdict import during
+from tcw.viewers.summary.verdict import during, last_words
 from tcw.viewers.tables.places import place_lines
 from tcw.viewers.text.header import file_name
 

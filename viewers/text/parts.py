@@ -6,7 +6,7 @@ from functools import cached_property
 
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary, summarise
-from tcw.viewers.summary.engines import compare
+from tcw.viewers.summary.engine_comparison import compare
 from tcw.viewers.summary.findings import Finding, findings_of_both
 from tcw.viewers.text.sections import OF_BOTH, SectionView
 

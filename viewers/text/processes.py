@@ -20,7 +20,7 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.differences import difference
 from tcw.viewers.summary.differences.alignment import Alignment
-from tcw.viewers.summary.differences.caches import follows
+from tcw.viewers.summary.differences.cache_changes import follows
 from tcw.viewers.summary.differences.effects import Effect, cache_effects
 from tcw.viewers.summary.facts import Value, facts
 from tcw.viewers.summary.own_words import are_ranks

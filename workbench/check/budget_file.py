@@ -27,7 +27,7 @@ from typing import Any
 
 from tcw.compiler.output_file import OutputKind
 from tcw.compiler.plain_file import NotPlain, TooLarge, read_plain
-from tcw.viewers.summary.budget import GROUP_WORDS, Key
+from tcw.viewers.summary.budget import LISTED, Key
 from tcw.viewers.summary.facts import NUMBERS, Fact, Value
 
 NAME = "tcw.budget.toml"
@@ -117,8 +117,8 @@ def _facts(file: Path, name: str, table: Mapping[str, Any]) -> dict[Key, Value]:
     found: dict[Key, Value] = {}
     for key, value in table.items():
         if isinstance(value, dict):
-            if key not in GROUP_WORDS:
-                known = ", ".join(GROUP_WORDS)
+            if key not in LISTED:
+                known = ", ".join(LISTED)
                 raise BadBudget(f"{file}: [{name}.{key}] is not one of {known}")
             found |= {(key, one): _value(file, name, one, two) for one, two in value.items()}
         else:

@@ -30,7 +30,7 @@ import msgspec
 
 from tcw.compiler.control.error_words import meant
 from tcw.compiler.trace.records import Settings
-from tcw.viewers.summary.budget import GROUP_WORDS, BadTolerance, Tolerance, read_tolerance
+from tcw.viewers.summary.budget import LISTED, BadTolerance, Tolerance, read_tolerance
 from tcw.viewers.summary.facts import NUMBERS
 from tcw.workbench.cli.config import (
     ConfigRefused,
@@ -182,8 +182,8 @@ def _tolerances(file: Path, name: str, table: Any) -> dict[str, Tolerance]:
         raise click.UsageError(f"{file}: the tolerance of {name} must be a table")
     found = {}
     for key, value in table.items():
-        if _spaced(key) not in NUMBERS and key not in GROUP_WORDS:
-            known = [one.replace(" ", "-") for one in (*NUMBERS, *GROUP_WORDS)]
+        if _spaced(key) not in NUMBERS and key not in LISTED:
+            known = [one.replace(" ", "-") for one in (*NUMBERS, *LISTED)]
             hint = meant(key.replace(" ", "-"), known, "docs/check.md lists the facts")
             raise click.UsageError(f"{file}: the tolerance of {name}: no fact {key!r}. {hint}")
         try:

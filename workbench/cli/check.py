@@ -176,7 +176,7 @@ def _made(results: Sequence[TargetResult], format: str, project: Project, encodi
         from tcw.workbench.cli.main import own_version
 
         return json_text(sarif(results, root, own_version(), below), encoding=encoding)
-    from tcw.viewers.check.github import github
+    from tcw.viewers.check.annotations import github
     from tcw.viewers.check.junit import junit
     from tcw.viewers.check.markdown import markdown
     from tcw.viewers.check.text import check_text

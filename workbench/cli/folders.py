@@ -165,7 +165,7 @@ def json_of(folder: Path) -> FolderReport:
 
 def markdown_of(folder: Path) -> str:
     """The same verdict as Markdown. Raises `click.UsageError` if there is nothing in it."""
-    from tcw.viewers.markdown.processes import processes_markdown
+    from tcw.viewers.markdown.report import processes_markdown
 
     return processes_markdown(several_in(folder))
 

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from tcw.compiler.edits import EditError, applied, diff
 from tcw.compiler.trace.records import Settings, Trial
-from tcw.viewers.summary.profile.tried import chosen
+from tcw.viewers.summary.profile.causes.cause import chosen
 from tcw.workbench.cli.edits import base_of, names_of, source_diff, texts_of
 from tcw.workbench.cli.output import say
 from tcw.workbench.cli.outputs import Outputs

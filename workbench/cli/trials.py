@@ -38,8 +38,7 @@ from tcw.viewers.command_line import command_line
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.numerics import not_comparable, rejected_words
 from tcw.viewers.summary.profile import profiles_of
-from tcw.viewers.summary.profile.causes.cause import Suggestion
-from tcw.viewers.summary.profile.tried import TOGETHER, best_of_groups
+from tcw.viewers.summary.profile.causes.cause import TOGETHER, Suggestion, best_of_groups
 from tcw.workbench.cli.edits import source_diff
 from tcw.workbench.cli.options import model_options
 from tcw.workbench.worker.client import Driver

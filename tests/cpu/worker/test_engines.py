@@ -17,7 +17,7 @@ from tcw.compiler.trace.records import (
     Speed,
     Warned,
 )
-from tcw.viewers.summary.engines import compare
+from tcw.viewers.summary.engine_comparison import compare
 from tests.cpu.worker.recorded import recorded
 
 MODEL = """

@@ -155,7 +155,7 @@ CHANGES = {
         "        hidden = hidden * step",
         "        hidden = hidden * step\n"
         "        hidden = torch.stack([hidden[:, n] for n in range(hidden.shape[1])], 1)",
-        r".*(was dynamic and is specialised|recompile)",
+        r".*(was dynamic and is now specialised|recompile)",
         edited("hidden = torch.stack([hidden[:, n] for n in range(hidden.shape[1])], 1)"),
         "was dynamic",
     ),
@@ -206,8 +206,8 @@ CHANGES = {
         "import torch._inductor.config\n"
         "torch._inductor.config.post_grad_custom_post_pass = lambda graph: None\n"
         "torch.manual_seed(0)\n",
-        r".*cache is bypassed",
-        "torch._inductor.config.post_grad_custom_post_pass default → <function",
+        r"A new cache bypass: ",
+        "torch._inductor.config.post_grad_custom_post_pass default → <lambda>",
         "a new cache bypass: .*",
         INDUCTOR,
     ),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcw.viewers.summary.budget import GROUP_WORDS
+from tcw.viewers.summary.budget import LISTED
 from tcw.viewers.summary.facts import Fact
 from tcw.workbench.check.budget_file import HEAD, Accepted, BadBudget, read, text
 from tests.no_torch.hostile import EVIL
@@ -27,7 +27,7 @@ FACTS = st.lists(
         ),
         st.builds(
             Fact,
-            st.sampled_from(sorted(GROUP_WORDS)),
+            st.sampled_from(sorted(LISTED)),
             TEXTS,
             st.one_of(st.integers(0, 99), st.sampled_from(["dynamic", "yes", "no", "0"])),
         ),

@@ -15,15 +15,14 @@ from jsonschema import Draft202012Validator
 from markdown_it import MarkdownIt
 from pydantic_sarif.model import StaticAnalysisResultsFormatSarifVersion210JsonSchema as Sarif
 
-from tcw.viewers.check.annotations import annotated
-from tcw.viewers.check.github import MOST, github
+from tcw.viewers.check.annotations import MOST, annotated, github
 from tcw.viewers.check.junit import junit
 from tcw.viewers.check.markdown import MARKER, markdown
 from tcw.viewers.check.result import TargetResult
 from tcw.viewers.check.sarif import sarif
 from tcw.viewers.check.text import check_lines
 from tcw.viewers.json_check import check_report
-from tcw.viewers.markdown.text import MOST_CHARACTERS
+from tcw.viewers.markdown.comment import MOST_CHARACTERS
 from tcw.viewers.summary.budget import FactChange
 from tests.conftest import Golden
 from tests.no_torch import schemas

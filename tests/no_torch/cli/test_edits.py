@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from tcw.compiler.trace.records import Settings, Timed, Trial
-from tcw.viewers.summary.profile.tried import TOGETHER, best_of_groups, chosen
+from tcw.viewers.summary.profile.causes.cause import TOGETHER, best_of_groups, chosen
 from tcw.workbench.cli import codes
 from tcw.workbench.cli.edits import source_diff
 from tcw.workbench.cli.outputs import Outputs

@@ -8,7 +8,7 @@ from tcw.compiler.control.commands import Rerun, TimeCalls
 from tcw.compiler.trace.records import CallTimes, End, Settings, Waiting, WhatIf
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import difference
-from tcw.viewers.summary.differences.words import call_words
+from tcw.viewers.summary.differences.difference_words import call_words
 from tcw.workbench.cli.in_turn import ROUNDS, TURNS, in_turn
 from tcw.workbench.cli.trials import OnRecord, Start
 from tcw.workbench.worker.client import Driver

@@ -12,11 +12,7 @@ from markdown_it import MarkdownIt
 
 from tcw.compiler.trace.records import AnyRecord
 from tcw.viewers.markdown import MARKER
-from tcw.viewers.markdown.diff import diff_markdown
-from tcw.viewers.markdown.processes import processes_markdown
-from tcw.viewers.markdown.profile import profile_markdown
-from tcw.viewers.markdown.report import report
-from tcw.viewers.markdown.text import (
+from tcw.viewers.markdown.comment import (
     MOST_CHARACTERS,
     MOST_FOLDED,
     Comment,
@@ -25,6 +21,9 @@ from tcw.viewers.markdown.text import (
     escaped,
     fenced,
 )
+from tcw.viewers.markdown.diff import diff_markdown
+from tcw.viewers.markdown.profile import profile_markdown
+from tcw.viewers.markdown.report import processes_markdown, report
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import difference
 from tcw.viewers.text.processes import Several

@@ -36,7 +36,7 @@ from tcw.viewers.panes import account, bytecode, cache, memory, notes, source, w
 from tcw.viewers.panes.names import operations_text
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.fusion import node_labels
-from tcw.viewers.summary.lifetimes import alive
+from tcw.viewers.summary.memory_plans import alive
 from tcw.viewers.summary.steps import book_of
 from tcw.viewers.text.lines import to_text
 from tcw.viewers.words import DEEPEST, indent

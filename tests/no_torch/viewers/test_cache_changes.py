@@ -22,7 +22,7 @@ from tcw.compiler.trace.writer import text_hash
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import difference
 from tcw.viewers.summary.differences.alignment import Alignment
-from tcw.viewers.summary.differences.caches import cache_changes
+from tcw.viewers.summary.differences.cache_changes import cache_changes
 from tcw.viewers.text.diff import diff_lines
 from tcw.viewers.text.lines import to_text
 
@@ -133,9 +133,9 @@ def test_served_and_no_longer_served() -> None:
 
 def test_bypasses() -> None:
     found = said(run(), run("bypass", 2000.0))
-    assert found[0][0] == "the aot autograd cache is bypassed: a custom op"
+    assert found[0][0] == "a new cache bypass: aot autograd: a custom op"
     found = said(run("bypass"), run(at=2000.0, key="k2"))
-    assert ("the fx graph cache is no longer bypassed: a custom op", "") in found
+    assert ("a cache bypass gone: fx graph: a custom op", "") in found
 
 
 def test_what_is_not_known_is_said() -> None:

@@ -9,6 +9,7 @@ from tcw.viewers.json_diff import diff_report
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
 from tcw.viewers.summary.budget import compare
+from tcw.viewers.summary.cudagraphs import MANY_SIZES
 from tcw.viewers.summary.differences import difference
 from tcw.viewers.summary.facts import facts
 from tcw.viewers.text.explain import explain
@@ -65,8 +66,8 @@ def test_a_change_says_which_are_new_and_gone() -> None:
     plain, skipped = recordings()
     effects = [one for one in difference(plain, skipped).effects if one.kind == "cudagraph"]
     assert [(one.tone, one.words) for one in effects] == [
-        ("bad", f"a CUDA graph is skipped: {MUTATED}"),
-        ("bad", "a CUDA graph is skipped: multiple devices"),
+        ("bad", f"a new skipped CUDA graph: {MUTATED}"),
+        ("bad", "a new skipped CUDA graph: multiple devices"),
     ]
     assert effects[0].place.startswith("block.py:")
     gone = [one for one in difference(skipped, plain).effects if one.kind == "cudagraph"]
@@ -143,14 +144,14 @@ def test_recordings_again_are_facts_and_effects() -> None:
     plain, run = replayed()
     found = {one.name: one.value for one in facts(run, summarise(run))
              if one.group == "cudagraph-again"}  # fmt: skip
-    assert found == {STATIC: 3}
+    assert found == {STATIC: 3, MANY_SIZES: 4}
     before = {one.key: one.value for one in facts(plain, summarise(plain))}
     worse = [one.words for one in compare(before, facts(run, summarise(run))) if one.fails]
     assert f"a new CUDA graph recorded again: {STATIC} ×3" in worse
     words = {one.words for one in difference(plain, run).effects if one.kind == "cudagraph"}
-    assert f"1 CUDA graph recorded again 3 times: {STATIC} (primals_1)" in words
+    assert f"a new CUDA graph recorded again: {STATIC} (3 times)" in words
     gone = {one.words for one in difference(run, plain).effects if one.kind == "cudagraph"}
-    assert f"CUDA graphs are no longer recorded again: {STATIC}" in gone
+    assert f"a CUDA graph recorded again gone: {STATIC}" in gone
 
 
 def test_a_graph_without_a_gpu() -> None:

@@ -10,11 +10,13 @@ from tcw.compiler.trace.records import (
     Decided,
     DynamicSize,
     FailedGuard,
+    Failure,
     Graph,
     GraphBreak,
     Guard,
     Guards,
     Kernel,
+    Location,
     MemoryPlan,
     Recompile,
     Run,
@@ -26,8 +28,8 @@ from tcw.viewers.kit.lines import BLANK
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import Difference, difference
 from tcw.viewers.summary.differences.causes import _quoted
+from tcw.viewers.summary.differences.difference_words import change_text
 from tcw.viewers.summary.differences.lines import diff_lines
-from tcw.viewers.summary.differences.words import change_text
 from tcw.viewers.text import diff as report
 from tcw.viewers.text.difference import blocks
 from tcw.viewers.text.lines import to_text
@@ -197,8 +199,55 @@ def test_a_size_that_is_specialised_is_an_effect_unless_its_break_is_gone() -> N
     assert to_text(lines[:1], 100) == "Dynamic now: x.size(0)\n"
 
 
+def failing(records: list[AnyRecord]) -> list[AnyRecord]:
+    """It fails before its second graph."""
+    first = next(at for at, one in enumerate(records) if isinstance(one, GraphBreak))
+    return [*records[:first], Failure(type="RuntimeError", message="no", doing="call 1")]
+
+
+def test_what_a_side_that_failed_lacks_is_unknown() -> None:
+    for pair, title in (
+        ((base_run(), failing(base_run())), "a new failure: RuntimeError: no"),
+        ((failing(base_run()), base_run()), "a failure gone: RuntimeError: no"),
+    ):
+        found = compared(*pair)
+        assert [one.words for one in found.effects] == [title]
+        lists = (found.guards, found.breaks, found.kernels, found.decisions.changes)
+        assert not any(lists)
+        figures = {one.what: one.not_compared for one in found.figures if one.changed}
+        assert figures["guards"] == "one side failed"
+    other = structs.replace(failing(base_run())[-1], type="ValueError")
+    found = compared(failing(base_run()), [*failing(base_run())[:-1], other])
+    assert [one.kind for one in found.effects] == ["failure", "failure"]
+    assert compared(failing(base_run()), failing(base_run())).effects == ()
+
+
+def test_a_condition_on_sizes_that_a_line_makes_is_an_effect() -> None:
+    """Torch's own, such as the least value of a dynamic size, are on no line."""
+
+    settings = Recording(base_run()).settings
+    assert settings is not None
+    file = settings.file
+
+    def guarded(*values: str) -> list[AnyRecord]:
+        guard = Guard(
+            kind="SHAPE_ENV", name="symbolic shapes", source="", code=("", *values),
+            values=("2 <= x.size(0)", *values),
+            lines=(None, *(Location(file=file, line=24) for _ in values)),
+        )  # fmt: skip
+        return [*base_run(), Guards(compile_id="0/1", guards=(guard,))]
+
+    found = compared(guarded(), guarded("(x.size(0) % 2) == 0"))
+    (effect,) = [one for one in found.effects if one.kind == "size"]
+    assert effect.words == "a new condition on sizes: (x.size(0) % 2) == 0"
+    assert effect.place == "block.py:24"
+    (back,) = [one for one in compared(found.run.records, guarded()).effects if one.kind == "size"]
+    assert (back.tone, back.words) == ("good", "a condition on sizes gone: (x.size(0) % 2) == 0")
+
+
 def test_a_backward_that_only_one_side_compiled_comes_before_its_kernels() -> None:
-    """torch compiles it ahead if sizes are symbolic; its kernels are no change of the forward."""
+    """torch compiles it ahead if sizes are symbolic; its kernels are no change of the forward. A
+    size that is specialised comes first: it is why the backward is not compiled ahead."""
     backward = Kernel(
         id="k90", name="k90", graph="0/0/backward/lowered", language="C++", label="mm"
     )
@@ -207,11 +256,13 @@ def test_a_backward_that_only_one_side_compiled_comes_before_its_kernels() -> No
     ahead.append(Guards(compile_id="0/0", guards=(), dynamic=sizes))
     for pair, title in (
         ((base_run(), ahead), "The backward is compiled too: 1 kernel"),
-        ((ahead, base_run()), "The backward is no longer compiled: 1 kernel"),
+        ((ahead, base_run()), "Was dynamic and is now specialised: x.size(0)"),
     ):
         found = compared(*pair)
         lines = report.diff_lines(found, "main", "gpt.py", 100)
         assert to_text(lines[:1], 100) == f"{title}\n"
+    words = [one.words for one in found.effects if one.kind == "backward"]
+    assert words == ["the backward is no longer compiled: 1 kernel"]
     assert not [one for one in compared(ahead, ahead).effects if one.kind == "backward"]
 
 

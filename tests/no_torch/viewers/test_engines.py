@@ -20,7 +20,7 @@ from tcw.compiler.trace.records import (
 from tcw.viewers.json_report import report
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
-from tcw.viewers.summary.engines import compare
+from tcw.viewers.summary.engine_comparison import compare
 from tcw.viewers.summary.facts import numbers
 from tcw.viewers.text.explain import explain
 from tcw.viewers.text.lines import to_text

@@ -15,7 +15,7 @@ from tcw.compiler.trace.records import (
 )
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
-from tcw.viewers.summary.guards import KINDS, GuardGroups, guard_groups, kind_words
+from tcw.viewers.summary.guard_groups import KINDS, GuardGroups, guard_groups, kind_words
 from tcw.viewers.tables.guards import condition_rows
 from tcw.viewers.text.explain import explain
 from tcw.viewers.text.lines import to_text

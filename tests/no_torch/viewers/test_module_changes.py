@@ -5,7 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from tcw.compiler.trace.records import Graph, Kernel, Location, Node, TensorMeta, Text
+from tcw.compiler.trace.records import (
+    AnyRecord,
+    Graph,
+    Kernel,
+    Location,
+    Node,
+    Source,
+    TensorMeta,
+    Text,
+)
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import difference
 from tests.block_trace import block_trace
@@ -125,3 +134,45 @@ def test_another_engine_is_the_first_effect_and_its_code_none() -> None:
     fewer = [one for one in run if one is not other]
     words = [one.words for one in difference(Recording(records), Recording(fewer)).effects]
     assert words[0] == "compiled by tcw instead of inductor: loop nests 37 → 34, kernels 37 → 36"
+
+
+def test_the_value_of_a_constant_is_told() -> None:
+    """Numbers that are no sizes, flags and dtypes; names of nodes and sizes are not compared."""
+
+    def dropout(*arguments: str) -> list[Node]:
+        return [
+            structs.replace(node("dropout", line=n), args=one) for n, one in enumerate(arguments)
+        ]
+
+    assert effects(dropout("x, 0.1, True"), dropout("y_1, 0.1, True")) == []
+    assert effects(dropout("x, 4"), dropout("x, 6")) == []
+    words = "dropout is given 0.2, True, was 0.1, True"
+    assert effects(dropout("x, 0.1, True"), dropout("x, 0.2, True")) == [words]
+
+
+@pytest.mark.parametrize("edited", [True, False])
+def test_what_was_written_is_told_beside_a_new_break(edited: bool) -> None:
+    """What follows a break is in another graph, and what is at it in none: only operations at
+    edited lines are the model's change."""
+    before = ["def f(x):", "    x = relu(x)", "    y = mul(x)", "    return add(y)"]
+    after = list(before)
+    after[2:2] = ["    print(x)"]
+    after[1] = "    x = gelu(x)" if edited else after[1]
+
+    def recorded(text: list[str], *graphs: tuple[tuple[str, int], ...]) -> Recording:
+        body = Text(hash="source", body="\n".join(text))
+        records: list[AnyRecord] = [body, Source(file="m.py", text=body.hash)]
+        for number, operations in enumerate(graphs):
+            nodes = tuple(
+                structs.replace(node(name, line=line), name=f"n{line}") for name, line in operations
+            )
+            id = f"{number}/0"
+            records.append(Graph(id=id, kind="captured", compile_id=id, nodes=nodes))
+        return Recording(records)
+
+    base = recorded(before, (("relu", 2), ("mul", 3), ("add", 4)))
+    first = "gelu" if edited else "relu"
+    run = recorded(after, ((first, 2),), (("mul", 4), ("add", 5)))
+    found = [one.words for one in difference(base, run).effects]
+    told = ["gelu is new", "relu is gone"] if edited else []
+    assert found == ["graphs 1 → 2", *told]

@@ -28,7 +28,7 @@ from tcw.compiler.trace.writer import text_hash
 from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences.alignment import Alignment
-from tcw.viewers.summary.differences.caches import OWN_DEVICE, cache_changes
+from tcw.viewers.summary.differences.cache_changes import OWN_DEVICE, cache_changes
 from tcw.viewers.summary.own_words import common
 from tcw.viewers.summary.ranks.collectives import started
 from tcw.viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence

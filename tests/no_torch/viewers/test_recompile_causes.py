@@ -402,3 +402,15 @@ def test_a_value_that_was_not_seen_is_told_by_what_it_was(expected: str, text: s
     """A log of torch's has the guard that failed, but no value of the call."""
     failed = FailedGuard(entry="0/0", guard=f"n == {expected}", name="n", expected=expected)
     assert change_of(failed).text == text
+
+
+def test_reprs_of_objects_are_named() -> None:
+    for text, name in (
+        ("<function Net.forward.<locals>.hook at 0x7fd2a1b0c2d0>", "Net.forward.<locals>.hook"),
+        ("<function <lambda> at 0x7fd2a1b0c2d0>", "<lambda>"),
+        ("<bound method Net.act of <m.Net object at 0x7fd2a1b0c2d0>>", "Net.act"),
+        ("<built-in method tanh of type object at 0x7fd2a1b0c2d0>", "tanh"),
+        ("x < 3 > 2", "x < 3 > 2"),
+    ):
+        change = change_of(FailedGuard(entry="0/0", guard="", name="act", expected="f", seen=text))
+        assert change.text == f"act f → {name}"

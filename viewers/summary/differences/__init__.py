@@ -12,27 +12,33 @@ from functools import cached_property
 
 from tcw.compiler.trace.records import Run, WhatIf
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary import summarise
 from tcw.viewers.summary.differences.alignment import Alignment
-from tcw.viewers.summary.differences.decisions import DecisionChanges, decision_changes
+from tcw.viewers.summary.differences.decision_changes import (
+    DecisionChanges,
+    Veto,
+    decision_changes,
+    vetoes_of,
+)
 from tcw.viewers.summary.differences.effects import Effect, effects_of
+from tcw.viewers.summary.differences.fact_changes import FactChanges
 from tcw.viewers.summary.differences.figures import (
     CountChange,
     Figure,
     SettingChange,
-    break_changes,
-    cut_elsewhere,
     engines_of,
+    fact_counts,
     figures,
     graph_changes,
     guard_changes,
-    recompile_changes,
     setting_changes,
 )
 from tcw.viewers.summary.differences.kernel_changes import KernelChange, kernel_changes
-from tcw.viewers.summary.differences.measured import MeasuredDifference, measured_of
-from tcw.viewers.summary.differences.verdict import WhatIfVerdict, whatif_verdict
-from tcw.viewers.summary.differences.vetoes import Veto, vetoes_of
+from tcw.viewers.summary.differences.measured import (
+    MeasuredDifference,
+    WhatIfVerdict,
+    measured_of,
+    whatif_verdict,
+)
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,7 @@ class Difference:
     vetoes: tuple[Veto, ...]
     measured: tuple[MeasuredDifference, ...]
     alignment: Alignment = field(repr=False, compare=False)
+    facts: FactChanges = field(repr=False, compare=False)
 
     @cached_property
     def effects(self) -> tuple[Effect, ...]:
@@ -85,28 +92,28 @@ class Difference:
 
 def difference(base: Recording, run: Recording, measured: Sequence[WhatIf] = ()) -> Difference:
     """Compare two recordings. `measured`: the measurements of these two runs only."""
-    before, after = summarise(base), summarise(run)
     engines = engines_of(base, run)
-    across = engines[0] != engines[1]
     last = run.last(Run)
     alignment = Alignment(base, run)
-    kernels = kernel_changes(alignment, by_lines=across)
-    breaks = break_changes(before, after, alignment)
-    cut = cut_elsewhere(base, run, before, after, breaks)
+    facts = FactChanges(alignment)
+    whole = all(facts.complete)
+    kernels = kernel_changes(alignment, by_lines=engines[0] != engines[1]) if whole else ()
+    decided = whole and engines[0] == engines[1]
     return Difference(
         base=base,
         run=run,
         because=last.because if last else "",
         settings=setting_changes(base, run),
         engines=engines,
-        figures=figures(base, run, before, after, cut),
-        graphs=graph_changes(base, run),
-        breaks=breaks,
-        recompiles=recompile_changes(before, after),
-        guards=guard_changes(base, run),
-        decisions=DecisionChanges((), 0) if across else decision_changes(alignment),
+        figures=figures(base, run, facts),
+        graphs=graph_changes(base, run) if whole else (),
+        breaks=fact_counts(facts, "break", alignment),
+        recompiles=fact_counts(facts, "recompile", alignment),
+        guards=guard_changes(base, run) if whole else (),
+        decisions=decision_changes(alignment) if decided else DecisionChanges((), 0),
         kernels=kernels,
         vetoes=vetoes_of(run),
         measured=measured_of(measured, kernels),
         alignment=alignment,
+        facts=facts,
     )

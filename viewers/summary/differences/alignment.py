@@ -120,7 +120,7 @@ class Alignment:
             of = next((one for one in (f"{graph}/lowered", graph) if one in self.base.graphs), "")
             other = self.run.graphs.get(of)
             self._nodes[graph] = (
-                self._aligned(self.base.graphs[of], other) if other is not None else {}
+                self.aligned(self.base.graphs[of], other) if other is not None else {}
             )
             before = self.base.graphs[of].nodes if other is not None else ()
             self._gone[graph] = {node.name for node in before} - self._nodes[graph].keys()
@@ -144,7 +144,7 @@ class Alignment:
         ]
         return [len(one.nodes) if one is not None else 0 for one in found]
 
-    def _aligned(self, base: Graph, run: Graph) -> dict[str, str]:
+    def aligned(self, base: Graph, run: Graph) -> dict[str, str]:
         """First the nodes that do the same at the same line of the same module, as one of several
         equal layers may be gone; then, between those, at the same line; then, between those, nodes
         that do the same at lines that were edited."""

@@ -13,23 +13,25 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from tcw.compiler.trace.matching import base_graph
-from tcw.compiler.trace.records import EagerFallback, Guards, Kernel
 from tcw.viewers.collected import grouped
 from tcw.viewers.labels import kernel_label
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary import Summary, summarise
-from tcw.viewers.summary.budget import ERROR
-from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
-from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
-from tcw.viewers.summary.differences.caches import cache_changes
-from tcw.viewers.summary.differences.causes import Causes
-from tcw.viewers.summary.differences.decisions import unnumbered
+from tcw.viewers.summary.budget import ERROR, FactStanding
+from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine
+from tcw.viewers.summary.differences.cache_changes import cache_changes
+from tcw.viewers.summary.differences.causes import Causes, edits_of
+from tcw.viewers.summary.differences.decision_changes import unnumbered
+from tcw.viewers.summary.differences.fact_changes import FactChanges
 from tcw.viewers.summary.differences.figures import SettingChange
-from tcw.viewers.summary.differences.modules import by_module, in_every_layer, inputs_together
-from tcw.viewers.summary.differences.operation_words import operation_words
-from tcw.viewers.summary.differences.operations import OperationChange, operation_changes
-from tcw.viewers.summary.facts import real_kernels
-from tcw.viewers.summary.findings import fallback_reason, values_text
+from tcw.viewers.summary.differences.operation_changes import (
+    OperationChange,
+    by_module,
+    in_every_layer,
+    inputs_together,
+    operation_changes,
+    operation_words,
+)
+from tcw.viewers.summary.facts import WRONG_RESULTS, real_kernels
 from tcw.viewers.summary.on_stack import ON_STACK
 from tcw.viewers.words import bytes_change, error_text, listed, plural
 
@@ -66,34 +68,65 @@ class Effect:
     """`gpt.py:41 is new: print(x)`, `mode default → max-autotune`; "" if it was not found."""
 
 
+_KINDS: dict[str, EffectKind] = {
+    "failure": "failure", "break": "break", "eager": "fallback", "recompile": "recompile",
+    "size": "size", "condition": "size", "cudagraph-skip": "cudagraph",
+    "cudagraph-again": "cudagraph", "bypass": "cache",
+}  # fmt: skip
+"""Group of facts -> the kind of its effects. Facts of other groups are told by the kernels
+(`library`, `dtype`), or are causes (`setting`)."""
+_TONES: dict[FactStanding, EffectTone] = {"worse": "bad", "different": "neutral", "better": "good"}
+
+
+def _of_facts(facts: FactChanges, *groups: str) -> Iterator[Effect]:
+    """What is new in these groups, then what is gone."""
+    for group in groups:
+        for one in sorted(facts.changed(group), key=lambda one: bool(one.before)):
+            if one.fact.name != WRONG_RESULTS and not ON_STACK.match(one.fact.name):
+                change = one.change
+                tone = _TONES[change.standing]
+                yield Effect(_KINDS[group], tone, change.words, line=one.line)
+
+
 def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ...]:
     """All effects, the most important first. Empty if only times differ."""
-    before, after = summarise(alignment.base), summarise(alignment.run)
+    facts = difference.facts
     operations = operation_changes(alignment)
+    sizes = sorted(_of_facts(facts, "size"), key=lambda one: one.tone != "bad")
+    lost = [one for one in sizes if one.tone == "bad"]
     found = [
-        *_failures(before, after),
-        *_numerics(before, after),
-        *_breaks(before, after, alignment),
-        *_fallbacks(alignment),
-        *_recompiles(before, after, alignment),
-        *_backwards(alignment),
-        *_sizes(alignment),
-        *_graphs(before, after),
+        *_of_facts(facts, "failure"),
+        *_numerics(facts),
+        *_of_facts(facts, "break", "eager"),
+        *lost,
+        *_of_facts(facts, "recompile"),
+        *(_backwards(alignment) if all(facts.complete) else ()),
+        *sizes[len(lost) :],
+        *_of_facts(facts, "condition"),
+        *_graphs(facts),
     ]
     if any(one.kind in OTHER_GRAPHS for one in found):
-        operations = ()  # graphs that were cut elsewhere have other kernels throughout
+        # graphs that are cut elsewhere have other kernels throughout; edited lines still tell
+        edits = edits_of(alignment)
+        operations = tuple(
+            one
+            for one in operation_changes(alignment, whole=True)
+            if one.line is not None and any(edit.covers(one.line) for edit in edits)
+        )
+        found += _operations(in_every_layer(operations))
     else:
         changes = tuple(in_every_layer(by_module(operations, alignment)))
         # where operations only went, that is what happened to the fusions too
         first = [one for one in changes if one.telling or all(one.gone for one in changes)]
         first.sort(key=lambda one: one.kind.startswith("many"))
         found += _operations(inputs_together(first))
-        found += _larger_errors(before, after)
+        found += _larger_errors(facts)
         found += _engines(difference)
         found += _fusions(difference)
         found += _operations(one for one in changes if one not in first)
         found += [*_kernels(difference), *_memory(difference)]
-    found += [*_cudagraphs(alignment), *cache_effects(alignment)]
+    found += _of_facts(facts, "cudagraph-skip", "cudagraph-again")
+    found += cache_effects(alignment, facts)
     lines = [one.line for one in found if one.line is not None]
     lines += [one.line for one in operations if one.line is not None]
     causes = Causes(
@@ -141,26 +174,19 @@ def versions_of(base: Recording, run: Recording) -> tuple[SettingChange, ...]:
     return tuple(SettingChange(n, str(a), str(b)) for n, a, b in pairs if a != b and a and b)
 
 
-def _failures(before: Summary, after: Summary) -> Iterator[Effect]:
-    one, other = before.failure, after.failure
-    if other is not None and one is None:
-        yield Effect("failure", "bad", f"it fails: {other.type}: {other.message}")
-    elif one is not None and other is None:
-        yield Effect("failure", "good", f"it no longer fails ({one.type})")
-
-
-def _numerics(before: Summary, after: Summary) -> Iterator[Effect]:
-    one, other = before.numerics, after.numerics
-    if one is None or other is None:
+def _numerics(facts: FactChanges) -> Iterator[Effect]:
+    """Whether results are right, where both sides were compared with eager."""
+    one, other = facts.before.numerics, facts.after.numerics
+    if one is None or other is None or None in (one.within, other.within):
         return
-    if one.within != other.within and None not in (one.within, other.within):
-        words = "results are wrong" if other.within is False else "results are right again"
+    if one.within != other.within:
+        words = "results are right again" if other.within else "results are wrong"
         yield Effect("numerics", "good" if other.within else "bad", words)
 
 
-def _larger_errors(before: Summary, after: Summary) -> Iterator[Effect]:
+def _larger_errors(facts: FactChanges) -> Iterator[Effect]:
     """Of results that are right, or wrong, on both sides."""
-    one, other = before.numerics, after.numerics
+    one, other = facts.before.numerics, facts.after.numerics
     if one is None or other is None or one.within != other.within:
         return
     errors = (one.max_abs or 0.0, other.max_abs or 0.0)
@@ -168,55 +194,6 @@ def _larger_errors(before: Summary, after: Summary) -> Iterator[Effect]:
         tone: EffectTone = "bad" if errors[1] > errors[0] else "good"
         words = f"largest error {error_text(errors[0])} → {error_text(errors[1])}"
         yield Effect("numerics", tone, words)
-
-
-def _breaks(before: Summary, after: Summary, alignment: Alignment) -> Iterator[Effect]:
-    old = {
-        (alignment.line(one.place.file, one.place.line), one.gb or one.type): one
-        for one in before.breaks
-    }
-    new = {
-        (MatchedLine(one.place.file, one.place.line), one.gb or one.type): one
-        for one in after.breaks
-    }
-    for (line, type), site in new.items():
-        if (line, type) not in old:
-            extra = f", {plural(site.more_graphs, 'more graph')}" if site.more_graphs else ""
-            yield Effect("break", "bad", f"a new graph break: {site.title}{extra}", line=line)
-    for (line, type), site in old.items():
-        if (line, type) not in new:
-            yield Effect("break", "good", f"a graph break gone: {site.title}", line=line)
-
-
-def _fallbacks(alignment: Alignment) -> Iterator[Effect]:
-    def keyed(recording: Recording) -> dict[tuple[str, str], EagerFallback]:
-        return {(one.kind, one.function): one for one in recording.all(EagerFallback)}
-
-    old, new = keyed(alignment.base), keyed(alignment.run)
-    for key, one in new.items():
-        if key not in old:
-            line = matched_line(one.location)
-            yield Effect("fallback", "bad", f"runs eagerly now: {fallback_reason(one)}", line=line)
-    for key, one in old.items():
-        if key not in new:
-            line = alignment.place(one.location)
-            yield Effect(
-                "fallback", "good", f"no longer runs eagerly: {fallback_reason(one)}", line=line
-            )
-
-
-def _recompiles(before: Summary, after: Summary, alignment: Alignment) -> Iterator[Effect]:
-    old = {values_text(one): one for one in before.recompiles}
-    new = {values_text(one): one for one in after.recompiles}
-    for text, cause in new.items():
-        if text not in old:
-            frames = plural(len(cause.frames), "frame")
-            line = MatchedLine(cause.place.file, cause.place.line) if cause.place else None
-            yield Effect("recompile", "bad", f"a new recompile of {frames}: {text}", line=line)
-    for text, cause in old.items():
-        if text not in new:
-            line = alignment.line(cause.place.file, cause.place.line) if cause.place else None
-            yield Effect("recompile", "good", f"no longer recompiles: {text}", line=line)
 
 
 def _backwards(alignment: Alignment) -> Iterator[Effect]:
@@ -229,38 +206,22 @@ def _backwards(alignment: Alignment) -> Iterator[Effect]:
         return sum(base_graph(one.graph) in backwards for one in real_kernels(recording))
 
     one, other = kernels(alignment.base), kernels(alignment.run)
-    if other and not one:
-        words = f"the backward is compiled too: {plural(other, 'kernel')}"
-        yield Effect("backward", "neutral", words)
-    elif one and not other:
-        words = f"the backward is no longer compiled: {plural(one, 'kernel')}"
+    if bool(one) != bool(other):
+        how = "is compiled too" if other else "is no longer compiled"
+        words = f"the backward {how}: {plural(one or other, 'kernel')}"
         yield Effect("backward", "neutral", words)
 
 
-def _sizes(alignment: Alignment) -> Iterator[Effect]:
-    def keyed(recording: Recording) -> set[str]:
-        """Without what a resumed frame finds on its stack, which goes with the graph break."""
-        names = {size.name for one in recording.all(Guards) for size in one.dynamic if size.name}
-        return {name for name in names if not ON_STACK.match(name)}
-
-    old, new = keyed(alignment.base), keyed(alignment.run)
-    for name in sorted(old - new):
-        yield Effect("size", "bad", f"was dynamic and is now specialised: {name}")
-    for name in sorted(new - old):
-        yield Effect("size", "neutral", f"dynamic now: {name}")
-
-
-def _graphs(before: Summary, after: Summary) -> Iterator[Effect]:
-    if before.graphs != after.graphs:
+def _graphs(facts: FactChanges) -> Iterator[Effect]:
+    before, after = facts.before.graphs, facts.after.graphs
+    if before != after and all(facts.complete):
         # without any graph, all of it runs eagerly
-        worse = after.graphs > before.graphs or not after.graphs
-        tone: EffectTone = "bad" if worse else "good"
-        yield Effect("graph", tone, f"graphs {before.graphs} → {after.graphs}")
+        tone: EffectTone = "bad" if after > before or not after else "good"
+        yield Effect("graph", tone, f"graphs {before} → {after}")
 
 
 def _operations(changes: Iterable[OperationChange]) -> Iterator[Effect]:
-    for one in changes:
-        yield Effect("operation", "neutral", operation_words(one), line=one.line)
+    return (Effect("operation", "neutral", operation_words(one), one.line) for one in changes)
 
 
 def _engines(difference: Difference) -> Iterator[Effect]:
@@ -277,19 +238,21 @@ def _engines(difference: Difference) -> Iterator[Effect]:
         yield Effect("kernel", "neutral", ": ".join(filter(None, (words, ", ".join(counts)))))
 
 
+_FUSIONS: tuple[tuple[str, EffectTone, str], ...] = (
+    ("vetoed", "neutral", "vetoed: {}"),
+    ("forced", "neutral", "forced: {}"),
+    ("gone", "bad", "no longer fused: {}"),
+    ("new", "good", "fused now: {}"),
+)
+
+
 def _fusions(difference: Difference) -> Iterator[Effect]:
     """Fusions that an override asked for, then those lost, then those gained."""
-    changes = [one for one in difference.decisions.changes if one.kind == "fuse"]
-    for one in changes:
-        if one.change in ("vetoed", "forced"):
-            yield Effect("fusion", "neutral", f"{one.change}: {one.subject}")
-    for one in changes:
-        if one.change == "gone":
-            words = f"no longer fused: {one.subject}"
-            yield Effect("fusion", "bad", words + (f" ({one.reason})" if one.reason else ""))
-    for one in changes:
-        if one.change == "new":
-            yield Effect("fusion", "good", f"fused now: {one.subject}")
+    for change, tone, words in _FUSIONS:
+        for one in difference.decisions.changes:
+            if one.kind == "fuse" and one.change == change:
+                reason = f" ({one.reason})" if change == "gone" and one.reason else ""
+                yield Effect("fusion", tone, words.format(one.subject) + reason)
 
 
 def _served(difference: Difference) -> set[str]:
@@ -302,64 +265,50 @@ def _served(difference: Difference) -> set[str]:
     return found[0] ^ found[1]
 
 
-def _kernels(difference: Difference) -> Iterator[Effect]:
-    def called(kernels: tuple[Kernel, ...]) -> str:
-        return listed([kernel_label(kernel) for kernel in kernels], _NAMED)
+_KERNELS: dict[str, tuple[EffectTone, str]] = {
+    "new": ("bad", "a new kernel: {after}"),
+    "gone": ("good", "one kernel fewer: {before}"),
+    "split": ("bad", "a kernel became {count}: {after}"),
+    "merged": ("good", "{counted} kernels became one: {after}"),
+    "changed": ("neutral", "other code: {after}"),
+    "regrouped": ("neutral", "other code: {after}"),
+}
 
+
+def _kernels(difference: Difference) -> Iterator[Effect]:
     served = _served(difference)
     across = len(set(difference.engines)) > 1
     for one in difference.changed_kernels:
         if any(kernel.graph.partition("@")[0] in served for kernel in (*one.before, *one.after)):
             continue
-        if one.kind == "new":
-            yield Effect("kernel", "bad", f"a new kernel: {called(one.after)}")
-        elif one.kind == "gone":
-            yield Effect("kernel", "good", f"one kernel fewer: {called(one.before)}")
-        elif one.kind == "split":
-            words = f"a kernel became {len(one.after)}: {called(one.after)}"
-            yield Effect("kernel", "bad", words)
-        elif one.kind == "merged":
-            words = f"{len(one.before)} kernels became one: {called(one.after)}"
-            yield Effect("kernel", "good", words)
-        elif not across:  # another engine's code is another one throughout
-            yield Effect("kernel", "neutral", f"other code: {called(one.after)}")
+        tone, words = _KERNELS[one.kind]
+        if across and tone == "neutral":
+            continue  # another engine's code is another one throughout
+        before, after = (
+            listed([kernel_label(kernel) for kernel in side], _NAMED)
+            for side in (one.before, one.after)
+        )
+        counts = {"counted": len(one.before), "count": len(one.after)}
+        yield Effect("kernel", tone, words.format(before=before, after=after, **counts))
 
 
 def _memory(difference: Difference) -> Iterator[Effect]:
     for one in difference.figures:
-        if one.unit == "bytes" and one.changed and None not in (one.before, one.after):
-            assert one.before is not None
-            assert one.after is not None
+        if one.unit == "bytes" and one.changed and one.before is not None and one.after is not None:
             sizes = bytes_change(int(one.before), int(one.after))
             tone: EffectTone = "bad" if one.after > one.before else "good"
             yield Effect("memory", tone, f"{one.what} {sizes}")
 
 
-def _cudagraphs(alignment: Alignment) -> Iterator[Effect]:
-    """CUDA graphs that one side does not use, or records again, by reason; the line is the run's,
-    or the base's."""
-
-    def costs(recording: Recording) -> dict[tuple[bool, str], CudagraphCost]:
-        found: dict[tuple[bool, str], CudagraphCost] = {}
-        for one in cudagraph_costs(recording):
-            found.setdefault((one.seconds is None, one.reason), one)
-        return found
-
-    base, run = costs(alignment.base), costs(alignment.run)
-    for (skipped, reason), one in run.items():
-        if (skipped, reason) not in base:
-            at = one.location
-            line = MatchedLine(at.file, at.line) if at else None
-            words = f"a CUDA graph is skipped: {reason}" if skipped else one.title
-            yield Effect("cudagraph", "bad", words, line)
-    for skipped, reason in base:
-        if (skipped, reason) not in run:
-            what = "skipped" if skipped else "recorded again"
-            yield Effect("cudagraph", "good", f"CUDA graphs are no longer {what}: {reason}")
-
-
-def cache_effects(alignment: Alignment) -> Iterator[Effect]:
-    """Each with its own cause: what of the key changed."""
-    for one in cache_changes(alignment):
-        tone: EffectTone = "good" if one.better else "bad"
-        yield Effect("cache", tone, one.words, one.line, cause=one.because)
+def cache_effects(alignment: Alignment, facts: FactChanges | None = None) -> Iterator[Effect]:
+    """What missed, each with its own cause: what of the key changed; then caches that are bypassed;
+    then what is served now."""
+    changes = cache_changes(alignment)
+    facts = facts or FactChanges(alignment)
+    for better in (False, True):
+        for one in changes:
+            if one.better == better:
+                tone: EffectTone = "good" if better else "bad"
+                yield Effect("cache", tone, one.words, one.line, cause=one.because)
+        if not better:
+            yield from _of_facts(facts, "bypass")

@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Any
 
-from tcw.compiler.trace.records import CacheLookup, EagerFallback, Guards, Run, TorchSettings
+from msgspec import structs
+
+from tcw.compiler.trace.records import (
+    CacheLookup,
+    Guards,
+    Resumed,
+    Run,
+    Settings,
+    TorchSettings,
+    Waiting,
+)
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary import Summary
-from tcw.viewers.summary.breaks import BreakSite
-from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine
-from tcw.viewers.summary.differences.overrides import settings_of
-from tcw.viewers.summary.facts import FactUnit, numbers, without_addresses
-from tcw.viewers.summary.findings import values_text
+from tcw.viewers.summary.differences.alignment import Alignment
+from tcw.viewers.summary.differences.fact_changes import FactChanges
+from tcw.viewers.summary.facts import FactUnit, numbers
+from tcw.viewers.summary.own_words import without_addresses, without_reprs
 
 
 @dataclass(frozen=True)
@@ -51,17 +60,6 @@ class CountChange:
     after: int
 
 
-@dataclass(frozen=True)
-class NamedKey:
-    """A key of what is counted, equal in both runs, and its name."""
-
-    key: Hashable
-    words: str = field(compare=False)
-
-    def __str__(self) -> str:
-        return self.words
-
-
 def setting_changes(one: Recording, other: Recording) -> tuple[SettingChange, ...]:
     """Settings that differ, overrides one by one, and torch settings that the files change."""
     base, run = settings_of(one), settings_of(other)
@@ -92,7 +90,7 @@ def _torch_changes(base: Recording, run: Recording) -> list[SettingChange]:
         for side in (base, run)
     )
     return [
-        SettingChange(name, before.get(name, ""), after.get(name, ""))
+        SettingChange(name, *(without_reprs(side.get(name, "")) for side in (before, after)))
         for name in dict.fromkeys([*before, *after])
         if before.get(name) != after.get(name)
     ]
@@ -112,34 +110,29 @@ def engines_of(*recordings: Recording) -> tuple[str, ...]:
     return tuple(settings.engine if settings else "" for settings in found)
 
 
-def figures(
-    base: Recording, run: Recording, before: Summary, after: Summary, cut: bool
-) -> tuple[Figure, ...]:
-    """Every figure, changed or not, in the order of a compile. `cut`: graphs are cut elsewhere, so
-    that bytes are those of other code: a graph that ends at a break seems to need less, what
-    crosses the break or runs eagerly is in neither figure."""
+def figures(base: Recording, run: Recording, facts: FactChanges) -> tuple[Figure, ...]:
+    """Every figure, changed or not, in the order of a compile."""
+    cut = cut_elsewhere(facts)
 
     def why(unit: FactUnit, one: float | None, other: float | None) -> str:
+        """Where graphs are cut elsewhere, bytes are those of other code: a graph that ends at a
+        break seems to need less, what crosses the break or runs eagerly is in neither figure."""
+        if one != other and not all(facts.complete):
+            return "one side failed"
         if unit == "bytes" and cut and one != other:
             return "graphs are cut elsewhere"
         return _other_conditions(base, run, one, other) if unit == "seconds" else ""
 
+    pairs = zip(numbers(base, facts.before), numbers(run, facts.after), strict=True)
     return tuple(
         Figure(one.name, one.value, other.value, one.unit, why(one.unit, one.value, other.value))
-        for one, other in zip(numbers(base, before), numbers(run, after), strict=True)
+        for one, other in pairs
     )
 
 
-def cut_elsewhere(
-    base: Recording, run: Recording, before: Summary, after: Summary, breaks: Sequence[CountChange]
-) -> bool:
+def cut_elsewhere(facts: FactChanges) -> bool:
     """Whether the code is divided into other graphs, or other parts of it run eagerly."""
-    moved = any(not one.before or not one.after for one in breaks)
-    eager = {
-        side: {(one.kind, one.function) for one in recording.all(EagerFallback)}
-        for side, recording in enumerate((base, run))
-    }
-    return moved or before.graphs != after.graphs or eager[0] != eager[1]
+    return facts.before.graphs != facts.after.graphs or bool(facts.changed("break", "eager"))
 
 
 def _other_conditions(
@@ -156,35 +149,19 @@ def _other_conditions(
     return f"{hits[0]} and {hits[1]} served by caches" if hits[0] != hits[1] else ""
 
 
-def break_changes(before: Summary, after: Summary, alignment: Alignment) -> tuple[CountChange, ...]:
-    """Graph breaks by site: how often each broke."""
-
-    def key(site: BreakSite, line: MatchedLine) -> NamedKey:
-        words = f"{alignment.words(line)}  {site.title}"
-        return NamedKey((line, site.gb or site.type), words)
-
-    return _changes(
-        [
-            (key(site, alignment.line(site.place.file, site.place.line)), len(site.records))
-            for site in before.breaks
-        ],
-        [
-            (key(site, MatchedLine(site.place.file, site.place.line)), len(site.records))
-            for site in after.breaks
-        ],
-    )
-
-
-def recompile_changes(before: Summary, after: Summary) -> tuple[CountChange, ...]:
-    """Recompiles by cause: how many frames each recompiled."""
-    return _changes(
-        *(
-            [
-                (f"{one.callers or 'a call'}: {values_text(one)}", len(one.frames))
-                for one in summary.recompiles
-            ]
-            for summary in (before, after)
+def fact_counts(facts: FactChanges, group: str, alignment: Alignment) -> tuple[CountChange, ...]:
+    """Facts of a group that one side has more often."""
+    return tuple(
+        CountChange(
+            f"{one.fact.by}: {one.fact.title}"
+            if one.line is None or one.fact.by
+            else f"{alignment.words(one.line)}  {one.fact.title}",
+            one.before,
+            one.after,
         )
+        for one in facts.counts
+        if one.fact.group == group and one.before != one.after
+        if all(facts.complete) or one in facts.changed(group)
     )
 
 
@@ -229,3 +206,26 @@ def _changes(
         for what in dict.fromkeys([*one, *other])
         if one[what] != other[what]
     )
+
+
+def settings_of(recording: Recording) -> Settings | None:
+    """The run's settings, with the overrides chosen while it waited."""
+    settings = recording.run_settings
+    if settings is None:
+        return None
+    return structs.replace(settings, overrides={**settings.overrides, **_chosen(recording)})
+
+
+def _chosen(recording: Recording) -> dict[str, str]:
+    """Decision id -> the choice with which the user resumed the compile."""
+    found: dict[str, str] = {}
+    waits = [one for one in recording.records if isinstance(one, (Waiting, Resumed))]
+    for wait, answer in pairwise(waits):
+        if (
+            isinstance(wait, Waiting)
+            and wait.decision
+            and isinstance(answer, Resumed)
+            and answer.choice
+        ):
+            found[wait.decision] = answer.choice
+    return found

@@ -26,8 +26,8 @@ from tcw.viewers.summary.profile.attribution import Cost, costs_by_ref
 from tcw.viewers.summary.profile.causes import causes_of
 from tcw.viewers.summary.profile.causes.cause import Cause, Suggestion
 from tcw.viewers.summary.profile.index import Index, newest
+from tcw.viewers.summary.profile.profile_verdict import ProfileVerdict, verdict_of
 from tcw.viewers.summary.profile.rows import RegionRow, Sort, region_rows
-from tcw.viewers.summary.profile.verdict import ProfileVerdict, verdict_of
 from tcw.viewers.summary.profile.waterfall import Waterfall, waterfall_of
 
 

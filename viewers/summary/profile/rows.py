@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import hypot
 from typing import Literal
 
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import (
+    CallProfile,
     CompiledStep,
     EagerOperation,
     Location,
@@ -22,10 +24,52 @@ from tcw.compiler.trace.records import (
 )
 from tcw.viewers.collected import grouped
 from tcw.viewers.summary.place import Place, place_of
+from tcw.viewers.summary.profile.causes.step_words import bare, is_product, split_arguments
 from tcw.viewers.summary.profile.index import Index
-from tcw.viewers.summary.profile.ranking import TimeDifference, small_below, standings
-from tcw.viewers.summary.profile.region_labels import region_label
 from tcw.viewers.summary.profile.work import SideWork, sum_of, work_of
+from tcw.viewers.words import dtype_text
+
+SMALL = 0.01
+"""Share of a call below which a difference is small."""
+
+
+@dataclass(frozen=True)
+class TimeDifference:
+    """compiled - eager; both in seconds."""
+
+    seconds: float
+    noise: float
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """The position of a difference among others."""
+
+    position: int
+    """From 1."""
+    rank: int
+    """The position of the first of those tied with it."""
+
+
+def small_below(head: CallProfile) -> float:
+    """Seconds below which a difference counts as small in this call."""
+    return SMALL * max(head.eager.median, head.compiled.median)
+
+
+def standings(found: Sequence[TimeDifference]) -> list[Ranked]:
+    """One for each, in the order given; equal ones keep their order. A difference is tied with the
+    first of the rank before it unless that is larger by more than the noise of both."""
+    made: dict[int, Ranked] = {}
+    rank, first = 0, TimeDifference(0.0, 0.0)
+    order = sorted(range(len(found)), key=lambda at: -abs(found[at].seconds))
+    for position, at in enumerate(order, start=1):
+        one = found[at]
+        apart = abs(first.seconds) - abs(one.seconds) > hypot(first.noise, one.noise)
+        if not rank or apart:
+            rank, first = position, one
+        made[at] = Ranked(position, rank)
+    return [made[at] for at in range(len(found))]
+
 
 RowStanding = Literal["lost", "won", "noise"]
 Sort = Literal["difference", "time", "line"]
@@ -216,3 +260,68 @@ def _module(modules: Sequence[str]) -> str:
         return ""
     parts = zip(*(one.split(".") for one in modules), strict=False)
     return ".".join(same[0] if len(set(same)) == 1 else "*" for same in parts)
+
+
+OUTSIDE = "outside graphs"
+_PARTS = {"loss": "tcw's loss", "gradients": "autograd", "optimizer": "optimizer"}
+
+
+def where(row: RegionRow) -> str:
+    """`layers.0.attention`, `layers.*.attention` of several, `module 0` where it begins like a line
+    number; else the part of a training step, the graph, or that it runs outside all graphs. "" if a
+    line or nothing is known."""
+    if row.locations:
+        return ""
+    if row.module:
+        return f"module {row.module}" if row.module[0].isdigit() else row.module
+    parts = {*(one.part for one in row.operations), *(one.part for one in row.steps)} - {"model"}
+    if len(parts) == 1:
+        return _PARTS[parts.pop()]
+    graphs = [step.graph for step in row.steps if step.graph]
+    return graphs[0] if graphs else OUTSIDE if row.steps else ""
+
+
+_CASTS = frozenset({"_to_copy", "convert_element_type"})
+_ASKED = frozenset({"to", "float", "half", "double", "bfloat16", "type as", "to copy"})
+"""Words for calls that are explicit casts."""
+_WORK = frozenset({"convolution", "conv1d", "conv2d", "conv3d"})
+_DTYPE = re.compile(r"torch\.(\w+)")
+
+
+def region_label(index: Index, region: Region) -> str:
+    """`linear: cast to bf16` if it does nothing else; `relu + linear: cast to bf16`."""
+    operations = [one for one in index.operations_in(region) if one.launches]
+    steps = index.steps_in(region)
+    names = [one.operation for one in operations]
+    for step in steps:
+        names += [node.target for node in index.nodes_of(step)] or [step.name]
+    casts = [bare(name) in _CASTS for name in names]
+    if not any(casts):
+        return region.label
+    dtypes = {*map(_dtype, operations), *(d for step in steps for d in _cast_to(index, step))} - {
+        ""
+    }
+    to = f"cast to {dtype_text(dtypes.pop())}" if len(dtypes) == 1 else "casts"
+    if all(casts):
+        return region.label if region.label in _ASKED else f"{region.label}: {to}"
+    if any(map(_is_work, names)) or region.label.endswith(" backward"):
+        return region.label
+    parts = region.label.split(" + ")
+    return " + ".join(f"{part}: {to}" if _is_work(part) else part for part in parts)
+
+
+def _is_work(name: str) -> bool:
+    return is_product(name) or bare(name) in _WORK
+
+
+def _dtype(operation: EagerOperation) -> str:
+    """`bfloat16` of `_to_copy(f32[4], dtype=torch.bfloat16)`."""
+    given = split_arguments(operation.arguments)[1].get("dtype", "")
+    match = _DTYPE.search(given) if bare(operation.operation) in _CASTS else None
+    return match[1] if match else ""
+
+
+def _cast_to(index: Index, step: CompiledStep) -> Iterator[str]:
+    for node in index.nodes_of(step):
+        if bare(node.target) in _CASTS and node.value is not None:
+            yield node.value.dtype

@@ -20,12 +20,17 @@ from tcw.compiler.trace.records import (
 )
 from tcw.viewers.collected import grouped
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary.compile_seconds import compile_seconds
+from tcw.viewers.summary.phases import compile_seconds
 from tcw.viewers.summary.place import Place, place_of
 from tcw.viewers.summary.ranks.collectives import Started, started
 from tcw.viewers.summary.ranks.conditions import asks_for_rank, calls_of, condition_of
 from tcw.viewers.summary.ranks.events import Event, Kind, events_of, function_of
-from tcw.viewers.summary.ranks.graphs import GraphSide, constant_sides, graph_sides, modules_only_of
+from tcw.viewers.summary.ranks.graph_sides import (
+    GraphSide,
+    constant_sides,
+    graph_sides,
+    modules_only_of,
+)
 from tcw.viewers.summary.recompiles import recompile_causes
 from tcw.viewers.words import listed, plural, seconds_text
 

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tcw.viewers.summary.compile_seconds import compile_seconds
+from tcw.viewers.summary.phases import compile_seconds
 from tcw.viewers.summary.ranks.divergence import RankMember
 from tcw.viewers.summary.ranks.events import function_of
 

@@ -13,7 +13,7 @@ from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
 from tcw.viewers.summary.profile import Profile, profiles_of
-from tcw.viewers.summary.profile.doubts import doubts
+from tcw.viewers.summary.profile.profile_verdict import doubts
 from tcw.viewers.summary.profile.rows import Sort
 from tcw.viewers.summary.verdict import RECOMPILED
 from tcw.viewers.tables.account import memory_lines

@@ -11,7 +11,7 @@ from tcw.viewers.kit.table import Cell, heading, table
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.profile import Profile
 from tcw.viewers.summary.profile.accounts import account_tables
-from tcw.viewers.summary.profile.causes.words import bare
+from tcw.viewers.summary.profile.causes.step_words import bare
 from tcw.viewers.tables.account import account_lines, doubt_lines
 from tcw.viewers.words import plural
 

@@ -13,8 +13,8 @@ from tcw.viewers.labels import kernel_label
 from tcw.viewers.places import FileNames
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.profile import Profile
-from tcw.viewers.summary.profile.causes.words import bare
-from tcw.viewers.summary.profile.where import where
+from tcw.viewers.summary.profile.causes.step_words import bare
+from tcw.viewers.summary.profile.rows import where
 from tcw.viewers.summary.profile.work import work_of
 from tcw.viewers.tables.machine import WORK_ALIGN, work_cells, work_heads
 from tcw.viewers.words import numbers_text, plural

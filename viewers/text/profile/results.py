@@ -11,7 +11,7 @@ from tcw.viewers.kernel_names import KernelNames
 from tcw.viewers.kit.lines import BLANK, TextLine, line
 from tcw.viewers.kit.table import heading
 from tcw.viewers.summary.profile import Profile
-from tcw.viewers.summary.profile.tried import chosen
+from tcw.viewers.summary.profile.causes.cause import chosen
 from tcw.viewers.tables.modes import modes_lines, notes_lines
 from tcw.viewers.tables.precision import precision_lines
 from tcw.viewers.tables.trials import trial_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcw.compiler.trace.records import Partition
 from tcw.viewers.kit.lines import TextLine, apart
 from tcw.viewers.kit.table import heading
-from tcw.viewers.summary.memory import by_choice, partition_words
+from tcw.viewers.summary.memory_plans import by_choice, partition_words
 from tcw.viewers.tables.saved import saved_lines
 from tcw.viewers.text.sections import SectionView
 

@@ -9,7 +9,7 @@ from tcw.viewers.kernel_names import KernelNames
 from tcw.viewers.kit.lines import BLANK, TextLine, line
 from tcw.viewers.kit.table import Cell, heading, table
 from tcw.viewers.labels import WRITTEN_IN
-from tcw.viewers.summary.engines import Both, Comparison, LineUp, compare
+from tcw.viewers.summary.engine_comparison import Both, Comparison, LineUp, compare
 from tcw.viewers.tables.engines import stages_lines
 from tcw.viewers.text.sections import SectionView
 from tcw.viewers.words import bytes_text, number, plural

@@ -12,7 +12,7 @@ from tcw.compiler.trace.records import DynamicSize, FrameStart, Guards
 from tcw.viewers.kit.lines import BLANK, TextLine, apart, line
 from tcw.viewers.kit.table import heading
 from tcw.viewers.summary.function_names import FunctionNames
-from tcw.viewers.summary.guards import Condition, GuardGroups, guard_groups
+from tcw.viewers.summary.guard_groups import Condition, GuardGroups, guard_groups
 from tcw.viewers.tables.guards import (
     GuardRow,
     check_words,

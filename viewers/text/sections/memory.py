@@ -5,7 +5,7 @@ from __future__ import annotations
 from tcw.compiler.trace.records import Buffer, MemoryPlan
 from tcw.viewers.kit.lines import TextLine, apart
 from tcw.viewers.kit.table import Cell, heading, table
-from tcw.viewers.summary.memory import peak_words, reuse_of, reuse_words
+from tcw.viewers.summary.memory_plans import peak_words, reuse_of, reuse_words
 from tcw.viewers.text.sections import SectionView
 from tcw.viewers.words import bytes_text
 

@@ -17,8 +17,7 @@ import pytest
 from tcw.compiler.measure.regions import same_work
 from tcw.compiler.measure.rounds.noise import difference
 from tcw.compiler.trace.records import Region, Timed
-from tcw.viewers.summary.profile.ranking import TimeDifference, standings
-from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.profile.rows import RegionRow, TimeDifference, standings
 from tcw.viewers.summary.profile.work import SideWork
 
 ROUNDS = 100

@@ -9,7 +9,7 @@ from tcw.viewers.kit.spans import width_of
 from tcw.viewers.panes import memory
 from tcw.viewers.panes.targets import Fold
 from tcw.viewers.panes.view import View
-from tcw.viewers.summary.lifetimes import alive, places
+from tcw.viewers.summary.memory_plans import alive, places
 from tests.no_torch.viewers.panes.conftest import view_of
 
 
@@ -70,11 +70,11 @@ def test_reuse_that_does_not_lower_the_peak_says_so(block_records: list[AnyRecor
     taken = Buffer(name="buf1", bytes=1024, first=1, last=1, reuses="buf0")
     first = Buffer(name="buf0", bytes=1024, first=0, last=0)
     lines = "\n".join(texts(view_of([*kept, plan_of(first, taken)])))
-    assert "1 buffer in another's memory, 1 KB not allocated again" in lines
+    assert "1 buffer reuses memory, saves 1 KB" in lines
     assert "peak 2 KB (the same without reuse)" in lines
     in_place = Buffer(name="buf1", bytes=1024, first=0, last=1, reuses="buf0", inplace=True)
     lines = "\n".join(texts(view_of([*kept, plan_of(first, in_place, peak=1024)])))
-    assert "1 buffer in another's memory (1 in place)" in lines
+    assert "1 buffer reuses memory (1 in place)" in lines
     assert "peak 1 KB (2 KB without reuse)" in lines
 
 

@@ -23,7 +23,7 @@ from tcw.compiler.trace.records import (
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.profile import profile_of
 from tcw.viewers.summary.profile.causes.cause import Cause
-from tcw.viewers.summary.profile.causes.words import bare, counted, named, split_arguments
+from tcw.viewers.summary.profile.causes.step_words import bare, counted, named, split_arguments
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, Call, at, attention_node, captured, mask_nodes
 from tests.no_torch.viewers.profile.conftest import cause, profiled

@@ -8,7 +8,7 @@ from msgspec import structs
 from tcw.compiler.trace.records import AnyRecord, CallProfile, CompiledStep
 from tcw.viewers.json_profile import profile_items
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary.profile.doubts import doubts
+from tcw.viewers.summary.profile.profile_verdict import doubts
 from tcw.viewers.text.lines import to_text
 from tcw.viewers.text.profile import profile
 from tests.no_torch import profiles

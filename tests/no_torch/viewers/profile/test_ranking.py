@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcw.viewers.summary.profile.ranking import TimeDifference, standings
+from tcw.viewers.summary.profile.rows import TimeDifference, standings
 
 SECONDS = st.floats(-1.0, 1.0, allow_nan=False)
 FOUND = st.lists(st.builds(TimeDifference, SECONDS, st.floats(0.0, 0.2)), max_size=12)

@@ -12,7 +12,7 @@ from tcw.viewers.json_profile import profile_items
 from tcw.viewers.panes import waterfall
 from tcw.viewers.panes.view import Derived, View
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary.profile.where import where
+from tcw.viewers.summary.profile.rows import where
 from tcw.viewers.text.lines import to_text
 from tcw.viewers.text.profile import profile
 from tests.no_torch.profile_building import Call

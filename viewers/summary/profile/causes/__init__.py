@@ -11,19 +11,18 @@ from dataclasses import replace
 
 from tcw.viewers.summary.profile.causes.attention import attention
 from tcw.viewers.summary.profile.causes.branches import branches
-from tcw.viewers.summary.profile.causes.breaks import breaks
+from tcw.viewers.summary.profile.causes.break_costs import breaks
 from tcw.viewers.summary.profile.causes.calls import copies, fallbacks, libraries
 from tcw.viewers.summary.profile.causes.capture import only_captured, recomputed, removed
 from tcw.viewers.summary.profile.causes.cause import Cause
 from tcw.viewers.summary.profile.causes.generated_code import spills, threads
 from tcw.viewers.summary.profile.causes.host import host_bound
 from tcw.viewers.summary.profile.causes.padding import padding
-from tcw.viewers.summary.profile.causes.precision import wrong_results
-from tcw.viewers.summary.profile.causes.recompiles import recompiles
+from tcw.viewers.summary.profile.causes.recompile_costs import recompiles
 from tcw.viewers.summary.profile.causes.rest import fused, slower
+from tcw.viewers.summary.profile.causes.wrong_results import wrong_results
 from tcw.viewers.summary.profile.index import Index
-from tcw.viewers.summary.profile.ranking import TimeDifference, standings
-from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.profile.rows import RegionRow, TimeDifference, standings
 
 Look = Callable[[Index, Sequence[RegionRow]], Iterable[Cause]]
 

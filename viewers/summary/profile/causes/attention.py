@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 
 from tcw.compiler.trace.records import Advice, EagerOperation, Graph, Location, Node
 from tcw.viewers.summary.place import Place, place_of
-from tcw.viewers.summary.profile.causes.cause import Cause, Suggestion
+from tcw.viewers.summary.profile.causes.cause import Cause, Suggestion, other_engine
 from tcw.viewers.summary.profile.causes.remedies import of_attention
-from tcw.viewers.summary.profile.causes.suggestions import other_engine
-from tcw.viewers.summary.profile.causes.words import (
+from tcw.viewers.summary.profile.causes.step_words import (
     bare,
     counted,
     is_fused_attention,

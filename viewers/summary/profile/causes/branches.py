@@ -13,7 +13,7 @@ from tcw.compiler.trace.records import CompiledStep, Location
 from tcw.viewers.collected import grouped
 from tcw.viewers.summary.place import place_of
 from tcw.viewers.summary.profile.causes.cause import Cause, cause_of
-from tcw.viewers.summary.profile.causes.words import named
+from tcw.viewers.summary.profile.causes.step_words import named
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
 from tcw.viewers.syntax import statements

@@ -7,10 +7,15 @@ from collections.abc import Iterable, Sequence
 from tcw.compiler.trace.records import Advice, CompiledStep, Lowered
 from tcw.viewers.labels import kernel_label
 from tcw.viewers.summary.place import place_of
-from tcw.viewers.summary.profile.causes.cause import Cause, cause_of
-from tcw.viewers.summary.profile.causes.same import runs_the_same
-from tcw.viewers.summary.profile.causes.suggestions import MAX_AUTOTUNE, mode, other_engine
-from tcw.viewers.summary.profile.causes.words import bare, is_aten, is_product, named
+from tcw.viewers.summary.profile.causes.cause import (
+    MAX_AUTOTUNE,
+    Cause,
+    cause_of,
+    mode,
+    other_engine,
+)
+from tcw.viewers.summary.profile.causes.rest import runs_the_same
+from tcw.viewers.summary.profile.causes.step_words import bare, is_aten, is_product, named
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
 from tcw.viewers.words import bytes_text, plural, seconds_text

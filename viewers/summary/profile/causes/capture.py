@@ -8,7 +8,7 @@ from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import Partition
 from tcw.viewers.labels import is_view
 from tcw.viewers.summary.profile.causes.cause import Cause, cause_of
-from tcw.viewers.summary.profile.causes.words import named, operations_text
+from tcw.viewers.summary.profile.causes.step_words import named, operations_text
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
 from tcw.viewers.words import bytes_text, listed, plural

@@ -1,4 +1,5 @@
-"""One result of a profile: what was lost or won, where, why, and what to try."""
+"""One result of a profile: what was lost or won, where, why, and what to try; and which of what was
+tried to recommend."""
 
 from __future__ import annotations
 
@@ -13,6 +14,12 @@ from tcw.viewers.words import seconds_text
 
 if TYPE_CHECKING:
     from tcw.viewers.summary.profile.rows import RegionRow
+from collections.abc import Sequence
+
+from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Trial
+from tcw.viewers.summary.profile.index import Index
+from tcw.viewers.summary.profile.rows import RegionRow
 
 CauseKind = Literal[
     "precision", "recompile", "break", "attention", "padding", "spill", "threads", "copies",
@@ -90,3 +97,76 @@ def cause_of(
     regions = tuple(region.id for row in rows for region in row.regions)
     given = {"seconds": seconds, "noise": noise, **more}
     return Cause(kind, title, regions=regions, place=place, **given)
+
+
+MOST = 2
+"""Maximum number of decisions suggested for one region."""
+
+REDUCE_OVERHEAD = Suggestion(
+    id="mode reduce-overhead", words="mode reduce-overhead", options=("--mode", "reduce-overhead")
+)
+MAX_AUTOTUNE = Suggestion(
+    id="mode max-autotune", words="mode max-autotune", options=("--mode", "max-autotune")
+)
+DYNAMIC = Suggestion(
+    id="dynamic", words="sizes and numbers dynamic from the start", options=("--dynamic",)
+)
+
+
+def other_engine(index: Index) -> tuple[Suggestion, ...]:
+    """Our engine, if the other one was recorded on the CPU."""
+    settings = index.recording.settings
+    if settings is None or settings.engine == "tcw" or index.head.clock != "host":
+        return ()
+    return (Suggestion(id="engine tcw", words="our engine", options=("--engine", "tcw")),)
+
+
+def mode(index: Index, one: Suggestion) -> tuple[Suggestion, ...]:
+    """A mode of torch.compile other than the current one; Inductor only."""
+    settings = index.recording.settings
+    if settings is None or settings.engine == "tcw" or settings.mode == one.options[-1]:
+        return ()
+    return (one,)
+
+
+def override(id: str, choice: str, words: str) -> Suggestion:
+    return Suggestion(
+        id=f"override {id} = {choice}", words=words, options=("--override", f"{id}={choice}")
+    )
+
+
+def kept_apart(index: Index, row: RegionRow) -> tuple[Suggestion, ...]:
+    """The opposite choice for fusions of a region's kernels; the last ones first, which join the
+    largest groups."""
+    kernels = [k for step in row.steps if (k := index.kernel_of(step)) is not None]
+    names = {name for kernel in kernels for name in (*kernel.origins, *kernel.nodes)}
+    graphs = {base_graph(kernel.graph) for kernel in kernels}
+    found = [
+        override(id, "apart", f"{words} kept apart")
+        for graph, id, members, words in index.fusions
+        if base_graph(graph) in graphs and members <= names
+    ]
+    return tuple(dict.fromkeys(reversed(found)))[:MOST]
+
+
+TOGETHER = "together"
+"""Id of the trial that combines everything that helped."""
+
+
+def best_of_groups(trials: Sequence[Trial]) -> list[Trial]:
+    """The kept trials, most helpful first, one per group: the first one tried, and so the one that
+    changes least, among those that are not slower than the best beyond the noise."""
+    kept = [one for one in trials if one.kept and one.id != TOGETHER]
+    found = []
+    for group in dict.fromkeys(one.group or one.id for one in kept):
+        ways = [one for one in kept if (one.group or one.id) == group]
+        best = min(ways, key=lambda one: one.difference)
+        close = (one for one in ways if one.difference <= best.difference + best.noise)
+        found.append(next(close))
+    return sorted(found, key=lambda one: one.difference)
+
+
+def chosen(trials: Sequence[Trial]) -> Trial | None:
+    """The combined trial if it was kept, else the one that helped most; None if none did."""
+    together = (one for one in trials if one.id == TOGETHER and one.kept)
+    return next(together, next(iter(best_of_groups(trials)), None))

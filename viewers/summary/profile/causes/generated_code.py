@@ -7,9 +7,10 @@ from collections.abc import Iterable, Sequence
 from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import Advice, Decided, Kernel, KernelBinary
 from tcw.viewers.labels import kernel_label
-from tcw.viewers.summary.profile.causes.cause import Cause, cause_of
-from tcw.viewers.summary.profile.causes.suggestions import (
+from tcw.viewers.summary.profile.causes.cause import (
     MAX_AUTOTUNE,
+    Cause,
+    cause_of,
     mode,
     other_engine,
     override,

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tcw.compiler.trace.records import Account, Advice
-from tcw.viewers.summary.profile.causes.cause import Cause
-from tcw.viewers.summary.profile.causes.suggestions import REDUCE_OVERHEAD, mode
+from tcw.viewers.summary.profile.causes.cause import REDUCE_OVERHEAD, Cause, mode
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
 from tcw.viewers.words import percent, plural, seconds_text

@@ -10,7 +10,7 @@ from tcw.compiler.trace.records import Advice, Graph, Node
 from tcw.viewers.summary.place import place_of
 from tcw.viewers.summary.profile.causes.cause import Cause, cause_of
 from tcw.viewers.summary.profile.causes.remedies import of_setting
-from tcw.viewers.summary.profile.causes.words import bare, is_product, named
+from tcw.viewers.summary.profile.causes.step_words import bare, is_product, named
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
 from tcw.viewers.words import bytes_text, domain_text, seconds_text

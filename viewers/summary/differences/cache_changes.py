@@ -7,8 +7,9 @@ of the base with the most components in common with one that was not found.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from tcw.compiler.trace.key_components import (
@@ -36,6 +37,10 @@ GONE = "its key equals the other run's, but the entry is missing: another cache 
 OWN_DEVICE = "only its GPU's index differs, which keys include: each rank fills entries of its own"
 
 
+_Why = tuple[str, MatchedLine | None]
+"""What of a key changed, and the user's line behind it."""
+
+
 @dataclass(frozen=True)
 class CacheChange:
     """Lookups that fell otherwise in a run than in its base, or missed again, for one reason."""
@@ -48,30 +53,13 @@ class CacheChange:
     """What of the key changed."""
 
 
-@dataclass(eq=False)
-class _Missed:
-    """What missed for one reason."""
-
-    caches: list[str] = field(default_factory=list)
-    compiles: list[str] = field(default_factory=list)
-
-
 def cache_changes(alignment: Alignment) -> tuple[CacheChange, ...]:
-    """Misses by reason, then bypasses that began or ended, then what is served now."""
-    base, run = alignment.base, alignment.run
-    found: list[CacheChange] = []
-    if _shares_caches(run):
-        found += _misses(alignment)
-    found += _bypasses(base, run)
-    if _shares_caches(run):
-        found += _served(base, run)
-    return tuple(found)
-
-
-def _shares_caches(recording: Recording) -> bool:
-    """Whether it used caches that other runs fill; else it compiled with its own empty ones."""
-    settings = recording.settings
-    return settings is not None and (settings.cached or settings.program)
+    """Misses by reason, then what is served now; none if the run compiled with empty caches of its
+    own."""
+    settings = alignment.run.settings
+    if settings is None or not (settings.cached or settings.program):
+        return ()
+    return (*_misses(alignment), *_served(alignment.base, alignment.run))
 
 
 def follows(base: Recording, run: Recording) -> bool:
@@ -91,16 +79,17 @@ def _misses(alignment: Alignment) -> Iterator[CacheChange]:
     base, run = alignment.base, alignment.run
     known = grouped((_kind(one), one) for one in base.all(CacheLookup))
     parts = _Components(base), _Components(run)
-    groups: dict[tuple[str, MatchedLine | None], _Missed] = {}
+    missed: list[tuple[_Why, CacheLookup]] = []
     unexplained: list[CacheLookup] = []
-    of_compile: dict[str, tuple[str, MatchedLine | None]] = {}
+    of_compile: dict[str, _Why] = {}
     for one in run.all(CacheLookup):
         others = known.get(_kind(one), [])
-        why: tuple[str, MatchedLine | None] = (GONE, None)
+        why: _Why = (GONE, None)
         if one.verdict != "miss" or not others:
             continue
         if any(one.key and one.key == other.key for other in others):
-            if follows(run, base) or not (follows(base, run) or _was_served(one, others)):
+            served = any(other.key == one.key and other.verdict == "hit" for other in others)
+            if follows(run, base) or not (follows(base, run) or served):
                 continue  # it ran first, or both began cold
         elif one.compile_id in of_compile:
             why = of_compile[one.compile_id]  # later keys are made of what the first was
@@ -110,57 +99,24 @@ def _misses(alignment: Alignment) -> Iterator[CacheChange]:
         else:
             why = _reason(alignment, one, others, parts)
         of_compile.setdefault(one.compile_id, why)
-        _into(groups, why, one)
+        missed.append((why, one))
     for one in unexplained:  # a miss of the same compile in another cache tells
-        _into(groups, of_compile.get(one.compile_id, (UNKNOWN, None)), one)
-    for (because, line), missed in groups.items():
-        yield CacheChange(False, _missed_words(missed, run), line, because)
+        missed.append((of_compile.get(one.compile_id, (UNKNOWN, None)), one))
+    for (because, line), lookups in grouped(missed).items():
+        yield CacheChange(False, _missed_words(lookups, run), line, because)
 
 
-def _was_served(lookup: CacheLookup, others: Iterable[CacheLookup]) -> bool:
-    return any(one.key == lookup.key and one.verdict == "hit" for one in others)
-
-
-def _into(
-    groups: dict[tuple[str, MatchedLine | None], _Missed],
-    why: tuple[str, MatchedLine | None],
-    lookup: CacheLookup,
-) -> None:
-    missed = groups.setdefault(why, _Missed())
-    missed.caches.append(lookup.cache)
-    missed.compiles.append(lookup.compile_id)
-
-
-def _missed_words(missed: _Missed, run: Recording) -> str:
-    seconds = _seconds(run, missed.compiles)
+def _missed_words(lookups: Sequence[CacheLookup], run: Recording) -> str:
+    compiles = {one.compile_id: None for one in lookups if one.compile_id}
+    seconds = sum(one.seconds for one in run.all(FrameEnd) if one.compile_id in compiles)
     took = f"; compiling took {seconds_text(seconds)}" if seconds else ""
-    compiles = listed([one for one in dict.fromkeys(missed.compiles) if one][:_SHOWN])
-    where = f" in {compiles}" if compiles else ""
-    return f"{_counted(missed.caches)} missed{where}{took}"
+    where = f" in {listed(list(compiles)[:_SHOWN])}" if compiles else ""
+    return f"{_counted(Counter(one.cache for one in lookups))} missed{where}{took}"
 
 
-def _counted(caches: Sequence[str]) -> str:
+def _counted(caches: Mapping[str, int]) -> str:
     """`aot autograd, 2 × fx graph`."""
-    counts = {name: caches.count(name) for name in caches}
-    return ", ".join(f"{n} × {name}" if n > 1 else name for name, n in counts.items())
-
-
-def _seconds(recording: Recording, compiles: Iterable[str]) -> float:
-    """Of these compiles, from Dynamo's start to their end."""
-    wanted = set(compiles)
-    return sum(one.seconds for one in recording.all(FrameEnd) if one.compile_id in wanted)
-
-
-def _bypasses(base: Recording, run: Recording) -> Iterator[CacheChange]:
-    def bypassed(recording: Recording) -> set[tuple[str, str]]:
-        found = recording.all(CacheLookup)
-        return {(one.cache, one.missed) for one in found if one.verdict == "bypass"}
-
-    before, after = bypassed(base), bypassed(run)
-    for cache, reason in sorted(after - before):
-        yield CacheChange(False, f"the {cache} cache is bypassed: {reason}")
-    for cache, reason in sorted(before - after):
-        yield CacheChange(True, f"the {cache} cache is no longer bypassed: {reason}")
+    return ", ".join(f"{n} × {name}" if n > 1 else name for name, n in caches.items() if n > 0)
 
 
 def _served(base: Recording, run: Recording) -> Iterator[CacheChange]:
@@ -172,13 +128,10 @@ def _served(base: Recording, run: Recording) -> Iterator[CacheChange]:
 
     before, after = hits(base), hits(run)
     more = {name: len(found) - len(before.get(name, [])) for name, found in after.items()}
-    gained = [
-        f"{number} × {name}" if number > 1 else name for name, number in more.items() if number > 0
-    ]
-    if gained:
+    if gained := _counted(more):
         longest = max(sum(one.saved_seconds or 0.0 for one in found) for found in after.values())
         saved = f"; {seconds_text(longest)} of compiling saved" if longest else ""
-        yield CacheChange(True, f"served by caches: {', '.join(gained)}{saved}")
+        yield CacheChange(True, f"served by caches: {gained}{saved}")
 
 
 class _Components:
@@ -203,7 +156,7 @@ def _reason(
     lookup: CacheLookup,
     others: Sequence[CacheLookup],
     parts: tuple[_Components, _Components],
-) -> tuple[str, MatchedLine | None]:
+) -> _Why:
     """What of the key changed against the nearest of the base, and the user's line behind it."""
     key = parts[1].key(lookup)
     keys = [parts[0].key(one) for one in others if one.components]

@@ -16,7 +16,7 @@ from tcw.compiler.trace.roofline import bandwidth_at
 from tcw.viewers.summary.breaks import BreakSite, break_sites
 from tcw.viewers.summary.profile.causes.cause import Cause, Suggestion
 from tcw.viewers.summary.profile.causes.remedies import of_break
-from tcw.viewers.summary.profile.causes.words import step_word
+from tcw.viewers.summary.profile.causes.step_words import step_word
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
 from tcw.viewers.words import bytes_text, listed, plural, seconds_text

@@ -9,9 +9,8 @@ from tcw.compiler.trace.records import Advice, CallStart, EagerFallback
 from tcw.viewers.collected import grouped
 from tcw.viewers.summary.findings import recompile_title
 from tcw.viewers.summary.place import Place
-from tcw.viewers.summary.profile.causes.cause import Cause, Suggestion
+from tcw.viewers.summary.profile.causes.cause import DYNAMIC, Cause, Suggestion
 from tcw.viewers.summary.profile.causes.remedies import of_recompile
-from tcw.viewers.summary.profile.causes.suggestions import DYNAMIC
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
 from tcw.viewers.summary.recompiles import GuardChange, RecompileCause, recompile_causes

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.matching import DisjointSets, base_graph
 from tcw.compiler.trace.records import EngineSpeed, Kernel
 from tcw.viewers.collected import grouped
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary, summarise
-from tcw.viewers.summary.kernels import loop_nests
-from tcw.viewers.summary.memory import highest_peak, peaks
+from tcw.viewers.summary.kernels import kernel_lines, loop_nests
+from tcw.viewers.summary.memory_plans import highest_peak, peaks
 
 STAGES = (
     "capture", "autograd", "fx passes", "lowering", "fusion", "memory", "codegen", "build", "other",
@@ -134,19 +134,19 @@ def _stages(first: EngineColumn, second: EngineColumn, cpu: bool) -> tuple[Both,
 
 def _graphs(first: EngineColumn, second: EngineColumn) -> tuple[GraphPair, ...]:
     sides = [_by_graph(column.recording) for column in (first, second)]
-    names = dict.fromkeys(name for side in sides for name in side)
-    unknown: tuple[float | None, ...] = (None, None, None)
-    pairs = []
-    for name in names:
-        nests, calls, peak = (
-            Both(what, *(side.get(name, unknown)[place] for side in sides))
-            for place, what in enumerate(("loop nests", "library calls", "peak bytes"))
+    return tuple(
+        GraphPair(
+            graph,
+            *(
+                Both(what, *(side.get(graph, (None,) * 3)[at] for side in sides))
+                for at, what in enumerate(("loop nests", "library calls", "peak bytes"))
+            ),
         )
-        pairs.append(GraphPair(name, nests, calls, peak))
-    return tuple(pairs)
+        for graph in dict.fromkeys(graph for side in sides for graph in side)
+    )
 
 
-def _by_graph(recording: Recording) -> dict[str, tuple[float | None, float | None, float | None]]:
+def _by_graph(recording: Recording) -> dict[str, tuple[float | None, ...]]:
     """Graph -> (loop nests, library calls, peak bytes)."""
     planned = peaks(recording)
     kernels = grouped((base_graph(one.graph), one) for one in recording.kernels.values())
@@ -157,39 +157,33 @@ def _by_graph(recording: Recording) -> dict[str, tuple[float | None, float | Non
     }
 
 
-def lines_of(kernel: Kernel) -> set[tuple[str, int]]:
-    """The user lines a kernel comes from."""
-    places = [*kernel.locations, *(place for line in kernel.lines for place in line.locations)]
-    return {(place.file, place.line) for place in places}
-
-
 def _line_up(first: EngineColumn, second: EngineColumn) -> tuple[LineUp, ...]:
     """Kernels of both that share user lines, graph by graph; those without a line last."""
     sides = [
         [one for one in column.recording.kernels.values() if not one.predicted]
         for column in (first, second)
     ]
-    found: list[LineUp] = []
-    for graph in dict.fromkeys(base_graph(k.graph) for side in sides for k in side):
-        mine = [[k for k in side if base_graph(k.graph) == graph] for side in sides]
-        for lines, members in _together([(k, lines_of(k)) for side in mine for k in side]):
-            one, other = (tuple(k for k in side if id(k) in members) for side in mine)
-            found.append(LineUp(graph, tuple(sorted(lines)), one, other))
-    return tuple(found)
-
-
-def _together(
-    kernels: list[tuple[Kernel, set[tuple[str, int]]]],
-) -> list[tuple[set[tuple[str, int]], set[int]]]:
-    """Kernels grouped by shared lines: (lines, identities of kernels), by first line."""
-    groups: list[tuple[set[tuple[str, int]], set[int]]] = []
-    for kernel, lines in kernels:
-        joined = (set(lines), {id(kernel)})
-        apart = []
-        for group in groups:
-            if group[0] & joined[0] or not (group[0] or joined[0]):
-                joined = (group[0] | joined[0], group[1] | joined[1])
-            else:
-                apart.append(group)
-        groups = [*apart, joined]
-    return sorted(groups, key=lambda group: (not group[0], sorted(group[0])))
+    shared: DisjointSets[tuple[object, ...]] = DisjointSets()
+    lines = {id(kernel): kernel_lines(kernel) for side in sides for kernel in side}
+    keys: dict[int, tuple[object, ...]] = {}
+    for kernel in (kernel for side in sides for kernel in side):
+        graph = base_graph(kernel.graph)
+        own: list[tuple[object, ...]] = [(graph, *line) for line in lines[id(kernel)]]
+        own = own or [(graph,)]
+        shared.join(own)
+        keys[id(kernel)] = own[0]
+    rows = grouped(
+        (shared.root(keys[id(kernel)]), (at, kernel))
+        for at, side in enumerate(sides)
+        for kernel in side
+    )
+    graphs = list(dict.fromkeys(base_graph(kernel.graph) for side in sides for kernel in side))
+    found = [
+        LineUp(
+            base_graph(members[0][1].graph),
+            tuple(sorted({line for _, kernel in members for line in lines[id(kernel)]})),
+            *(tuple(kernel for side, kernel in members if side == at) for at in (0, 1)),
+        )
+        for members in rows.values()
+    ]
+    return tuple(sorted(found, key=lambda one: (graphs.index(one.graph), not one.lines, one.lines)))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from tcw.viewers.summary.differences.decisions import DecisionChange, DecisionChanges
+from tcw.viewers.summary.differences.decision_changes import DecisionChange, DecisionChanges, Veto
 from tcw.viewers.summary.differences.effects import Effect
 from tcw.viewers.summary.differences.figures import Figure
 from tcw.viewers.summary.differences.kernel_changes import KernelChange
 from tcw.viewers.summary.differences.measured import MeasuredDifference
-from tcw.viewers.summary.differences.vetoes import Veto
 from tcw.viewers.words import bytes_change, bytes_text, error_text, number, plural, seconds_text
 
 CHANGES: dict[str, tuple[str, str]] = {
@@ -65,10 +64,11 @@ def change_words(change: DecisionChange) -> tuple[str, str]:
 
 
 def others_words(changes: DecisionChanges) -> str:
-    """`18 others as before, 7 about loop nests of only one run`."""
+    """`18 others as before, 7 concern loops that exist in one run only`."""
     said = [f"{plural(changes.as_before, 'other')} as before"] if changes.as_before else []
     if changes.followed:
-        said.append(f"{changes.followed:,} about loop nests of only one run")
+        verb = "concerns" if changes.followed == 1 else "concern"
+        said.append(f"{changes.followed:,} {verb} loops that exist in one run only")
     return ", ".join(said) or "no others"
 
 

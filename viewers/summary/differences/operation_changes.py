@@ -1,0 +1,341 @@
+"""Operations that differ between captured graphs: new, gone, in another dtype, with other
+constants; then by module, where a layer is gone or an activation is another one."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from msgspec import structs
+
+from tcw.compiler.trace.records import Graph, Node
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
+from tcw.viewers.summary.ranks.graph_sides import input_name
+from tcw.viewers.words import listed, plural, shape_text
+
+OperationChangeKind = Literal[
+    "new", "gone", "dtype", "value", "inputs", "input dtype", "input shape",
+    "module", "module new", "module gone", "many new", "many gone",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OperationChange:
+    """One node of a captured graph, or all nodes of a module (`by_module`)."""
+
+    kind: OperationChangeKind
+    graph: str
+    operation: str
+    """`softmax`, `mylib::scale`; the name of an input or of a module."""
+    line: MatchedLine | None
+    """Where the run has it, or the base's line if it is gone."""
+    before: str = ""
+    after: str = ""
+    """Of `dtype` and `input dtype`: the dtypes; of `value`: the constants; of `input shape`: the
+    shapes. Of `inputs`: the names that only the base reads, and only the run. Of a module: its
+    operations."""
+    module: str = ""
+    """The path of the module that it ran in."""
+    weight: bool = False
+    """Of an input: whether it is a parameter or a buffer."""
+    bytes: int = 0
+    """Of what it computes."""
+    alike: int = 1
+    """Inputs that changed with it."""
+
+    @property
+    def telling(self) -> bool:
+        """Whether it says more than that an operation was written or deleted."""
+        return self.kind not in ("new", "gone") or "::" in self.operation
+
+    @property
+    def gone(self) -> bool:
+        return self.kind.endswith("gone")
+
+
+def operation_changes(alignment: Alignment, whole: bool = False) -> tuple[OperationChange, ...]:
+    """In graph order. A dtype that follows from the operand before it is not another change.
+    `whole`: of all graphs as one, for recordings whose graphs are cut elsewhere."""
+    base, run = (_captured(side, whole) for side in (alignment.base, alignment.run))
+    return tuple(
+        change
+        for id, graph in base.items()
+        if (other := run.get(id)) is not None
+        for change in _of_graphs(id, graph, other, alignment, whole)
+    )
+
+
+def _captured(recording: Recording, whole: bool) -> dict[str, Graph]:
+    """By id; as one, the first compile of each frame."""
+    graphs = {id: one for id, one in recording.graphs.items() if one.kind == "captured"}
+    if not whole or not graphs:
+        return graphs
+    nodes = [
+        structs.replace(
+            node,
+            name=f"{one.id} {node.name}",
+            inputs=tuple(f"{one.id} {name}" for name in node.inputs),
+        )
+        for one in graphs.values()
+        if one.compile_id.endswith("/0")
+        for node in one.nodes
+        if _computes(node)
+    ]
+    first = next(iter(graphs.values()))
+    return {"": structs.replace(first, id="", nodes=tuple(nodes))}
+
+
+def _of_graphs(
+    id: str, graph: Graph, other: Graph, alignment: Alignment, whole: bool
+) -> Iterator[OperationChange]:
+    same = alignment.aligned(graph, other) if whole else alignment.nodes(id)
+    back = {new: old for old, new in same.items()}
+    old = {node.name: node for node in graph.nodes}
+    widened: set[str] = set()
+    for node in other.nodes:
+        before = old.get(back.get(node.name, ""))
+        line = matched_line(node.location)
+        if before is None:
+            if _computes(node):
+                yield _written("new", id, node, line)
+            continue
+        one, two = _dtype(before), _dtype(node)
+        other_dtype = bool(one and two) and one != two
+        if node.op == "placeholder":
+            yield from _input_changes(id, before, node)
+        elif other_dtype and not widened & set(node.inputs):
+            yield OperationChange("dtype", id, _called(node), line, one, two)
+        if other_dtype:
+            widened.add(node.name)
+        mine = [same.get(name, name) for name in before.inputs]
+        if not _computes(node):
+            continue
+        values = _constants(before), _constants(node)
+        if len(mine) != len(node.inputs):
+            if whole:
+                continue  # a break has made inputs of what was computed in the same graph
+            less = ", ".join(name for name in mine if name not in node.inputs)
+            more = ", ".join(name for name in node.inputs if name not in mine)
+            yield OperationChange("inputs", id, _called(node), line, less, more)
+        elif values[0] != values[1] and not other_dtype:
+            yield OperationChange("value", id, _called(node), line, *values)
+    for node in graph.nodes:
+        if node.name not in same and _computes(node):
+            yield _written("gone", id, node, alignment.place(node.location))
+
+
+_CONSTANT = re.compile(r"(?<![\w.])(?:-?\d+\.\d*(?:e[-+]?\d+)?|True|False|torch\.\w+\d+)(?![\w.])")
+"""A number that is no size, a flag, a dtype."""
+
+
+def _constants(node: Node) -> str:
+    """Those among its arguments."""
+    return ", ".join(_CONSTANT.findall(node.args))
+
+
+def _written(
+    kind: OperationChangeKind, graph: str, node: Node, line: MatchedLine | None
+) -> OperationChange:
+    size = node.value.bytes if node.value is not None else 0
+    return OperationChange(kind, graph, _called(node), line, module=node.module, bytes=size or 0)
+
+
+def _input_changes(graph: str, before: Node, after: Node) -> Iterator[OperationChange]:
+    """What is other about an input of the graph. Symbolic sizes are compared elsewhere."""
+    one, two = before.value, after.value
+    if one is None or two is None:
+        return
+    name, line = input_name(after), matched_line(after.location)
+    weight = "_parameters_" in after.target or "_buffers_" in after.target
+    if one.dtype != two.dtype:
+        yield OperationChange("input dtype", graph, name, line, one.dtype, two.dtype, weight=weight)
+    if one.shape != two.shape and all(isinstance(n, int) for n in (*one.shape, *two.shape)):
+        sizes = shape_text(one.shape), shape_text(two.shape)
+        yield OperationChange("input shape", graph, name, line, *sizes, weight=weight)
+
+
+_OURS = ("torch", "aten", "prims", "_operator", "operator", "math")
+
+
+def _called(node: Node) -> str:
+    """`gelu` of `torch.nn.functional.gelu`, `mylib::scale` of `mylib.scale.default`."""
+    parts = node.target.removeprefix("torch.ops.").removesuffix(".default").split(".")
+    foreign = len(parts) > 1 and parts[0] not in _OURS and node.op == "call_function"
+    return "::".join(parts[:2]) if foreign else parts[-1]
+
+
+def _computes(node: Node) -> bool:
+    return node.op.startswith("call_")
+
+
+def _dtype(node: Node) -> str:
+    return node.value.dtype if node.value is not None else ""
+
+
+def operation_words(change: OperationChange) -> str:
+    """`gelu is gone`, `layers.2 is new: 17 operations`."""
+    return {
+        "new": f"{change.operation} is new",
+        "gone": f"{change.operation} is gone",
+        "dtype": f"{change.operation} computes in {change.after}, was {change.before}",
+        "value": f"{change.operation} is given {change.after}, was {change.before}",
+        "inputs": _inputs(change),
+        "input dtype": _other_inputs(change),
+        "input shape": _other_inputs(change),
+        "module new": f"{change.operation} is new: {change.after}",
+        "module gone": f"{change.operation} is gone: {change.before}",
+        "many new": f"{change.alike} operations are new in {change.operation}: {change.after}",
+        "many gone": f"{change.alike} operations are gone from {change.operation}: {change.after}",
+        "module": f"{change.operation} computes {change.after} instead of {change.before}",
+    }[change.kind]
+
+
+def _other_inputs(change: OperationChange) -> str:
+    """`x is 2×15, was 2×16`, `50 graph inputs are bfloat16, were float32`."""
+    if change.alike == 1:
+        return f"{change.operation} is {change.after}, was {change.before}"
+    if change.kind == "input dtype":
+        return f"{change.alike} graph inputs are {change.after}, were {change.before}"
+    sizes = f"{change.operation} is {change.after}, was {change.before}"
+    return f"{change.alike} parameters have other sizes: {sizes}, …"
+
+
+def _inputs(change: OperationChange) -> str:
+    if change.before and change.after:
+        return f"{change.operation} reads {change.after} instead of {change.before}"
+    more = f"also reads {change.after}" if change.after else f"no longer reads {change.before}"
+    return f"{change.operation} {more}"
+
+
+_NAMED = 4
+"""Maximum number of operations that are named of a module."""
+
+_MANY = 6
+"""Above this number of lines and operations that are new or gone in a module, they are one
+change."""
+
+_Key = tuple[str, str]
+"""A graph and the path of a module in it."""
+
+
+def by_module(
+    changes: Sequence[OperationChange], alignment: Alignment
+) -> tuple[OperationChange, ...]:
+    """The changes, with one instead of those of a module that only one side runs, of which no
+    operation is as before, or of which many are gone, or new."""
+    base, run = _operations(alignment.base), _operations(alignment.run)
+    gone = _count(changes, "gone")
+    new = _count(changes, "new")
+    found: dict[object, list[OperationChange]] = {}
+    for number, one in enumerate(changes):
+        key: object = number
+        if one.kind in ("new", "gone"):
+            for path in _paths(one.module):
+                at = (one.graph, path)
+                if gone[at] == base[at] and new[at] == run[at]:
+                    key = at
+                    break
+        found.setdefault(key, []).append(one)
+    merged = [
+        _merged(key, group) if isinstance(key, tuple) else group[0] for key, group in found.items()
+    ]
+    return tuple(_many_together(merged))
+
+
+def _many_together(changes: Sequence[OperationChange]) -> Iterator[OperationChange]:
+    """Operations that went from a module, or came to it, in graph order; the largest are named."""
+    groups: dict[object, list[OperationChange]] = {}
+    for number, one in enumerate(changes):
+        plain = one.kind in ("new", "gone") and one.module and "::" not in one.operation
+        groups.setdefault((one.graph, one.module, one.kind) if plain else number, []).append(one)
+    named: dict[object, str] = {}
+    kinds = Counter((one.graph, one.module) for one, *_ in groups.values() if one.module)
+    for group in groups.values():
+        first, *_ = group
+        places = {(one.line, one.operation) for one in group}
+        if len(places) <= _MANY or kinds[first.graph, first.module] > 1:
+            yield from group
+            continue
+        largest = sorted(group, key=lambda one: -one.bytes)
+        names = listed(list(dict.fromkeys(one.operation for one in largest)), _NAMED)
+        # of a recompile with symbolic sizes, the bytes are unknown
+        names = named.setdefault((first.module, first.kind, len(group)), names)
+        kind: OperationChangeKind = "many new" if first.kind == "new" else "many gone"
+        yield replace(first, kind=kind, operation=first.module, after=names, alike=len(group))
+
+
+def _paths(module: str) -> Iterator[str]:
+    """`a`, `a.b` and `a.b.c` of `a.b.c`."""
+    parts = module.split(".") if module else []
+    return (".".join(parts[:end]) for end in range(1, len(parts) + 1))
+
+
+def _operations(recording: Recording) -> Counter[_Key]:
+    """How many operations each module computes, with those inside it."""
+    return Counter(
+        (graph.id, path)
+        for graph in recording.graphs.values()
+        if graph.kind == "captured"
+        for node in graph.nodes
+        if node.op.startswith("call_")
+        for path in _paths(node.module)
+    )
+
+
+def _count(changes: Sequence[OperationChange], kind: OperationChangeKind) -> Counter[_Key]:
+    return Counter(
+        (one.graph, path) for one in changes if one.kind == kind for path in _paths(one.module)
+    )
+
+
+def _merged(key: _Key, group: Sequence[OperationChange]) -> OperationChange:
+    gone = [one.operation for one in group if one.kind == "gone"]
+    new = [one.operation for one in group if one.kind == "new"]
+    kind: OperationChangeKind = "module" if gone and new else "module new" if new else "module gone"
+    words = [listed(list(dict.fromkeys(names)), _NAMED) for names in (gone, new)]
+    if kind != "module" and len(group) > _NAMED:
+        words = [plural(len(names), "operation") for names in (gone, new)]
+    first = next((one for one in group if one.kind == "new"), group[0])
+    return replace(first, kind=kind, operation=key[1], before=words[0], after=words[1])
+
+
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)|^\d+(?=\.)")
+
+
+def in_every_layer(changes: Sequence[OperationChange]) -> Iterator[OperationChange]:
+    """The changes, with `*` for the number of a layer where several layers change alike."""
+    paths: dict[object, set[str]] = {}
+    for one in changes:
+        paths.setdefault(_alike(one), set()).add(one.operation)
+    for one in changes:
+        several = one.kind.startswith(("module", "many")) and len(paths[_alike(one)]) > 1
+        name = _NUMBER.sub("*", one.operation) if several else one.operation
+        yield replace(one, operation=name)
+
+
+def _alike(change: OperationChange) -> object:
+    name = _NUMBER.sub("*", change.operation)
+    return change.kind, name, change.line, change.before, change.after, change.alike
+
+
+def inputs_together(changes: Sequence[OperationChange]) -> Iterator[OperationChange]:
+    """The changes, with one for all inputs that change their dtype alike, and one for all
+    parameters of another shape."""
+    groups: dict[object, list[OperationChange]] = {}
+    for number, one in enumerate(changes):
+        key: object = number
+        if one.kind == "input dtype":
+            key = one.kind, one.before, one.after
+        elif one.kind == "input shape" and one.weight:
+            key = one.kind
+        groups.setdefault(key, []).append(one)
+    for group in groups.values():
+        first, alike = group[0], len({one.operation for one in group})
+        if alike > 1:
+            yield replace(first, line=None, alike=alike)
+        else:
+            yield from group
