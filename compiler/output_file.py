@@ -95,6 +95,28 @@ def refuse_special(mode: int) -> None:
         raise OutputRefused(f"it is {what}, not a file")
 
 
+def is_recording(file: Path) -> bool:
+    """Whether a process still records into this trace, by its lock. A log of torch's has none, nor
+    has a trace on a file system or a system without locks."""
+    try:
+        import fcntl
+    except ImportError:
+        return False
+    try:
+        descriptor = os.open(file, os.O_RDONLY | SAFELY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def write(path: Path, content: bytes, kind: OutputKind | None = None) -> None:
     """Write a whole file in one step: a new one, or over one of ours of this kind.
 

@@ -285,7 +285,10 @@ def _report(recording: Recording) -> Report:
 
 
 def failed_report(
-    status: ReportStatus, kind: str, message: str, culprit: Literal["user", "tcw"] = "user"
+    status: ReportStatus,
+    kind: str,
+    message: str,
+    culprit: Literal["user", "tcw", "machine"] = "user",
 ) -> Report:
     """The report if nothing could be recorded."""
     failure = Failure(doing="", type=kind, message=message, culprit=culprit)

@@ -28,6 +28,7 @@ from tcw.viewers.summary.facts import Value, facts, real_kernels
 from tcw.viewers.summary.findings import Finding
 from tcw.viewers.summary.fusion import fused
 from tcw.viewers.summary.recompiles import RecompileCause
+from tcw.workbench import linux
 
 
 class Recorded:
@@ -112,8 +113,10 @@ def record(trace: str | os.PathLike[str] | None = None, *, file: str = "") -> It
     the program's own file, which places are given relative to; by default the caller's.
 
     Raises `OutputRefused` if the trace cannot be written, and RuntimeError inside another
-    recording.
+    recording, or on a system other than Linux.
     """
+    if obstacle := linux.why_not():
+        raise RuntimeError(obstacle)
     import torch
     import torch._functorch.config
     import torch._inductor.config

@@ -127,7 +127,13 @@ FAULTS = {
     ),
     "no hook": (
         "hooks",
-        {"hooks": (HookStatus(name="x", available=False, offers="", tried_on=("2.13.0",)),)},
+        {
+            "hooks": (
+                HookStatus(
+                    name="x", available=False, offers="", tried_on=("2.13.0/3.11", "2.13.0/3.14")
+                ),
+            )
+        },
         "missing",
         "tested on torch 2.13.0",
     ),

@@ -1,4 +1,4 @@
-"""The versions of torch that hooks were tried on: one table, in the code and in the documents."""
+"""The torch and Python that hooks were tried on: one table, in the code and in the documents."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def test_the_page_and_the_module_are_of_one_run() -> None:
 
 def test_a_patch_release_takes_the_place_of_an_older_one() -> None:
     name, file = next(iter(versions.tests().items()))
-    before = {name: ("2.11.0", "2.12.0", "2.13.0")}
-    assert versions.noted(before, file, "2.12.1", passed=True)[name] == (
-        "2.11.0",
-        "2.12.1",
-        "2.13.0",
-    )
-    assert versions.noted(before, file, "2.12.1", passed=False)[name] == ("2.11.0", "2.13.0")
-    assert versions.noted(before, "another", "2.12.1", passed=True)[name] == before[name]
+    before = {name: ("2.12.0/3.12", "2.12.0/3.14", "2.13.0/3.9")}
+    passed = versions.noted(before, file, "2.12.1/3.12", passed=True)[name]
+    assert passed == ("2.12.0/3.14", "2.12.1/3.12", "2.13.0/3.9")
+    failed = versions.noted(before, file, "2.12.1/3.12", passed=False)[name]
+    assert failed == ("2.12.0/3.14", "2.13.0/3.9")
+    assert versions.noted(before, "another", "2.12.1/3.12", passed=True)[name] == before[name]
+    new = versions.noted(before, file, "2.13.0/3.14", passed=True)[name]
+    assert new == (*before[name], "2.13.0/3.14")

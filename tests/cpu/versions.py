@@ -1,13 +1,13 @@
-"""Runs each hook's tests on one version of torch, and notes which hooks passed.
+"""Runs each hook's tests on one torch and one Python, and notes which hooks passed.
 
 .venv-2.14/bin/python -m tests.cpu.versions [FILE...]
 
 The interpreter's environment has the torch to try and tcw's `test` extra; each FILE is a hook's
 test file under `tests/cpu`, by default all of them. If a file's tests are all `long`, these run. A
-hook whose test file passes gets that version in `compiler/control/tried_on.py`, in the place of
-another patch release of it (2.12.1 for 2.12.0), and one whose tests fail loses both. The table in
-`docs/versions.md` is written from that file. Both are written after each file, and the tests that
-failed are printed.
+hook whose test file passes gets that pair, `2.14.1/3.13`, in `compiler/control/tried_on.py`, in
+the place of another patch release of torch (2.14.1 for 2.14.0), and one whose tests fail loses
+both. The table in `docs/versions.md` is written from that file. Both are written after each file,
+and the tests that failed are printed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,13 @@ BEGIN, END = "<!-- hooks: begin -->\n", "<!-- hooks: end -->\n"
 
 HOOKS = (*pipeline.HOOKS, *measuring_hooks.HOOKS, *profile.HOOKS, *engine.HOOKS)
 
-HEAD = '''"""torch versions on which each hook's tests passed, by `python -m tests.cpu.versions`."""
+HEAD = '''"""torch/Python on which each hook's tests passed, by `python -m tests.cpu.versions`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+# fmt: off
 TRIED_ON: Mapping[str, tuple[str, ...]] = {
 '''
 
@@ -57,36 +58,36 @@ def module_text(tried: Mapping[str, tuple[str, ...]]) -> str:
 
 
 def table(tried: Mapping[str, tuple[str, ...]]) -> str:
-    """The table of `docs/versions.md`: a row a hook, a column a version."""
-    versions = sorted({each for all_ in tried.values() for each in all_}, key=_release)
-    rows = [["hook", *versions, "tests"], ["---"] * (len(versions) + 2)]
+    """The table of `docs/versions.md`: a row a hook, a column a pair of torch and Python."""
+    pairs = sorted({pair for pairs in tried.values() for pair in pairs}, key=_numbers)
+    rows = [["hook", *pairs, "tests"], ["---"] * (len(pairs) + 2)]
     files = tests()
     for name in sorted(files):
-        marks = ["passed" if version in tried.get(name, ()) else "" for version in versions]
+        marks = ["passed" if pair in tried.get(name, ()) else "" for pair in pairs]
         rows.append([name, *marks, f"`{files[name]}`"])
     return "".join(f"| {' | '.join(row)} |\n" for row in rows)
 
 
 def noted(
-    tried: Mapping[str, tuple[str, ...]], file: str, version: str, passed: bool
+    tried: Mapping[str, tuple[str, ...]], file: str, pair: str, passed: bool
 ) -> dict[str, tuple[str, ...]]:
-    """`tried` after this version ran this file, whose hooks passed or did not."""
+    """`tried` after this pair ran this file, whose hooks passed or did not."""
     found = {name: tried.get(name, ()) for name in tests()}
-    for name, versions in found.items():
+    for name, pairs in found.items():
         if tests()[name] == file:
-            others = [one for one in versions if _release(one)[:2] != _release(version)[:2]]
-            found[name] = tuple(sorted([*others, *[version] * passed], key=_release))
+            others = [other for other in pairs if _releases(other) != _releases(pair)]
+            found[name] = tuple(sorted([*others, *[pair] * passed], key=_numbers))
     return found
 
 
 def main() -> None:
-    version = version_of("torch").partition("+")[0]
+    pair = "{}/{}.{}".format(version_of("torch").partition("+")[0], *sys.version_info)
     tried: Mapping[str, tuple[str, ...]] = TRIED_ON
     for file in sys.argv[1:] or sorted(set(tests().values())):
         done = _run(file)
         if done.returncode == pytest.ExitCode.NO_TESTS_COLLECTED:
             done = _run(file, "-m", "long")
-        tried = noted(tried, file, version, passed=done.returncode == 0)
+        tried = noted(tried, file, pair, passed=done.returncode == 0)
         MODULE.write_text(module_text(tried))
         before, _, rest = PAGE.read_text().partition(BEGIN)
         PAGE.write_text(before + BEGIN + table(tried) + END + rest.partition(END)[2])
@@ -105,8 +106,14 @@ def _tuple(versions: tuple[str, ...]) -> str:
     return f"({inside},)" if len(versions) == 1 else f"({inside})"
 
 
-def _release(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version)[:3]))
+def _numbers(pair: str) -> tuple[tuple[int, ...], ...]:
+    """(2, 14, 1), (3, 13)"""
+    return tuple(tuple(map(int, re.findall(r"\d+", part)[:3])) for part in pair.split("/"))
+
+
+def _releases(pair: str) -> tuple[tuple[int, ...], ...]:
+    """(2, 14), (3, 13)"""
+    return tuple(numbers[:2] for numbers in _numbers(pair))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ apart, so that the own times of all phases add up to the duration of the compile
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -142,7 +143,7 @@ def phase_times(recording: Recording) -> tuple[PhaseTime, ...]:
         whole = [one.seconds for one in same if not _is_inside(one, name, forest.phases)]
         own = [forest.own(one) for one in same if one.thread not in beside]
         aside = [forest.own(one) for one in same if one.thread in beside]
-        times.append(PhaseTime(name, len(same), *(sum(of, 0.0) for of in (whole, own, aside))))
+        times.append(PhaseTime(name, len(same), *(math.fsum(of) for of in (whole, own, aside))))
     return tuple(sorted(times, key=lambda one: (-one.self_seconds, -one.beside_seconds, one.name)))
 
 

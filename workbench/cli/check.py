@@ -26,7 +26,7 @@ import click
 
 from tcw.compiler.output_file import OutputKind, words, write
 from tcw.workbench.cli import codes
-from tcw.workbench.cli.options import json_option, quiet_option
+from tcw.workbench.cli.options import json_option, need_linux, quiet_option
 from tcw.workbench.cli.output import room, say
 from tcw.workbench.cli.outputs import Outputs
 
@@ -100,6 +100,7 @@ FORMATS = tuple(_BEGINS)
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int:
+    need_linux()
     from tcw.workbench.check import budget_file, runs
     from tcw.workbench.check.targets import NoProject, find, read
 

@@ -114,7 +114,8 @@ def _hooks(findings: Findings) -> _Result:
 
 
 def _tried(hooks: list[HookStatus]) -> str:
-    versions = sorted({version for hook in hooks for version in hook.tried_on}, key=_release)
+    pairs = {pair for hook in hooks for pair in hook.tried_on}
+    versions = sorted({pair.partition("/")[0] for pair in pairs}, key=_release)
     return (
         f"the hooks are tested on torch {', '.join(versions)}" if versions else "see CHANGELOG.md"
     )

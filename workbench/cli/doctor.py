@@ -17,6 +17,7 @@ from tcw.viewers.plain import fit_encoding, plain
 from tcw.workbench import DOOR
 from tcw.workbench.cli import codes
 from tcw.workbench.cli.checks import Check, checks
+from tcw.workbench.cli.options import need_linux
 from tcw.workbench.cli.output import write_json
 from tcw.workbench.worker.findings import Findings
 from tcw.workbench.worker.guarded import guardian_fault
@@ -39,6 +40,7 @@ class DoctorReport(msgspec.Struct, frozen=True, kw_only=True):
 @click.command(name="doctor", help=__doc__)
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as one JSON object.")
 def command(as_json: bool) -> int:
+    need_linux()
     findings = ask_worker()
     found = checks(findings, guardian_fault())
     ok = not any(check.needed and check.state == "missing" for check in found)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tcw.compiler.output_file import is_recording
 from tcw.compiler.plain_file import NotPlain
 from tcw.compiler.trace.reader import TraceError
 from tcw.compiler.trace.torch_logs.log_digests import Glance, Parted, glance, glances, parted
@@ -24,7 +25,6 @@ from tcw.viewers.text.lines import write
 from tcw.viewers.text.processes import Process, Several, Unread, in_order, report
 from tcw.workbench.cli.files import TRACE, is_log, reading
 from tcw.workbench.cli.output import room, say
-from tcw.workbench.worker.trace_file import is_recording
 
 DECODED = 40 << 20
 """Bytes of logs that say different things from which only some of them are decoded: those that say

@@ -143,6 +143,7 @@ def _run(arguments: list[str]) -> int:
         return error.exit_code
     except click.ClickException as error:
         say(error.format_message())
+        _json_of_failure(arguments, "failed", type(error).__name__, error.format_message())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         say("interrupted")
@@ -159,7 +160,7 @@ def _usage(error: click.UsageError, arguments: list[str]) -> None:
 
 def _json_of_failure(
     arguments: list[str],
-    status: Literal["usage", "internal", "interrupted"],
+    status: Literal["usage", "internal", "interrupted", "failed"],
     kind: str,
     message: str,
 ) -> None:
@@ -169,5 +170,5 @@ def _json_of_failure(
         return
     from tcw.viewers.json_report import failed_report
 
-    culprit: Literal["user", "tcw"] = "tcw" if status == "internal" else "user"
-    write_json(failed_report(status, kind, message, culprit))
+    culprits: dict[str, Literal["tcw", "machine"]] = {"internal": "tcw", "failed": "machine"}
+    write_json(failed_report(status, kind, message, culprits.get(status, "user")))

@@ -20,6 +20,8 @@ from tcw.compiler.edits import KINDS, EditError, read_edit
 from tcw.compiler.trace.records import Settings, Stage
 from tcw.compiler.trace.records.session import GradMode
 from tcw.viewers.teaching.predict import QUESTIONS
+from tcw.workbench import linux
+from tcw.workbench.cli import codes
 from tcw.workbench.cli.config import apply_defaults
 from tcw.workbench.cli.files import python_file
 
@@ -248,6 +250,20 @@ def importing_screen(verb: str) -> Iterator[None]:
     gc.enable()
 
 
+class NeedsLinux(click.ClickException):
+    """Nothing can be recorded on this system."""
+
+    exit_code = codes.MACHINE
+
+
+def need_linux() -> None:
+    """Raise `NeedsLinux` elsewhere."""
+    if obstacle := linux.why_not():
+        raise NeedsLinux(
+            f"{obstacle}. What was recorded on Linux can be read here: tcw open RUN.tcw"
+        )
+
+
 def project_settings(ctx: click.Context, file: Path) -> Settings:
     """The settings for a recording of a Python file; its project has the options that the command
     line does not give. Raises `click.UsageError` if they contradict each other."""
@@ -257,7 +273,9 @@ def project_settings(ctx: click.Context, file: Path) -> Settings:
 
 
 def settings_of(ctx: click.Context, file: Path) -> Settings:
-    """The settings from the options. Raises `click.UsageError` if they contradict each other."""
+    """The settings of a recording, from the options. Raises `click.UsageError` if they contradict
+    each other, and `NeedsLinux`."""
+    need_linux()
     given = ctx.params
     grads: list[tuple[str, GradMode]] = [
         ("no_grad", "no-grad"),

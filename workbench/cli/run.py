@@ -27,6 +27,7 @@ from tcw.compiler.trace.bounded import size_of
 from tcw.workbench import program as programs
 from tcw.workbench.cli import codes
 from tcw.workbench.cli.files import existing_file
+from tcw.workbench.cli.options import need_linux
 from tcw.workbench.cli.output import say
 
 
@@ -64,6 +65,7 @@ class NotStarted(click.UsageError):
 @click.option("-q", "--quiet", is_flag=True, help="Write the traces, and no report.")
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def command(folder: Path | None, size: int, quiet: bool, program: tuple[str, ...]) -> int:
+    need_linux()
     program = program[1:] if program[0] == "--" else program
     if not program or program == ("-m",):
         raise click.UsageError("name a program: tcw run train.py, tcw run -m package")

@@ -21,7 +21,7 @@ import click
 
 from tcw.workbench.cli import codes
 from tcw.workbench.cli.files import existing_file, is_trace, python_file
-from tcw.workbench.cli.options import FileCommand
+from tcw.workbench.cli.options import FileCommand, need_linux
 
 LACKING = (
     "tcw serve needs the package textual-serve, which is not installed: pip install textual-serve"
@@ -62,6 +62,7 @@ def command(
     allow_run: bool,
     font_size: int,
 ) -> int:
+    need_linux()
     if str(file).startswith("-"):
         raise click.UsageError(f"FILE comes first, then options such as {file}")
     if not (allow_remote or _is_loopback(host)):

@@ -10,7 +10,7 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import click
 from msgspec import structs
@@ -41,15 +41,17 @@ from tcw.viewers.summary.profile import profiles_of
 from tcw.viewers.summary.profile.causes.cause import TOGETHER, Suggestion, best_of_groups
 from tcw.workbench.cli.edits import source_diff
 from tcw.workbench.cli.options import model_options
-from tcw.workbench.worker.client import Driver
-from tcw.workbench.worker.trace_file import OnRecord
+
+if TYPE_CHECKING:
+    from tcw.workbench.worker.client import Driver
+    from tcw.workbench.worker.trace_file import OnRecord
 
 PATIENCE = 900.0
 """Timeout of one compile or one comparison, seconds."""
 
 
 Found = TypeVar("Found", CallTimes, WhatIf)
-Start = Callable[[Settings, OnRecord, Rerun], Driver]
+Start: TypeAlias = "Callable[[Settings, OnRecord, Rerun], Driver]"
 """Starts a driver whose first run is the given `Rerun`."""
 
 
@@ -350,6 +352,8 @@ class TrialWorker:
 
 def started_by(python: str = "") -> Start:
     """Starts workers with an interpreter; "" for this one."""
+    from tcw.workbench.worker.client import Driver
+
     return lambda settings, on_record, first: Driver(
         settings, None, on_record, first=first, python=python
     )

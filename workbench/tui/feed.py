@@ -9,6 +9,7 @@ from threading import Event, Thread
 
 from textual.message import Message
 
+from tcw.compiler.output_file import is_recording
 from tcw.compiler.trace.losses import Losses
 from tcw.compiler.trace.reader import (
     CHUNK,
@@ -20,7 +21,6 @@ from tcw.compiler.trace.reader import (
 )
 from tcw.compiler.trace.records import AnyRecord
 from tcw.workbench.tui.messages import Delivered, Unreadable
-from tcw.workbench.worker.trace_file import is_recording
 
 EVERY = 0.2
 """Seconds between looks at a trace that has not ended."""

@@ -10,6 +10,7 @@ from tcw.compiler.control.commands import Breakpoint, Rerun
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.plain import plain
 from tcw.viewers.recording import Recording, lines_of
+from tcw.workbench import linux
 from tcw.workbench.tui.again import CompilePlan, RunRefused, Word, reviewed
 from tcw.workbench.tui.consent import Consent
 from tcw.workbench.tui.desk import Controller
@@ -91,6 +92,8 @@ def cannot_run(settings: Settings) -> str:
     """Why a recorded file cannot run on this machine; "" if it can."""
     if not Path(settings.file).is_file():
         return f"{settings.file} is not here"
+    if obstacle := linux.why_not():
+        return obstacle
     if importlib.util.find_spec("torch") is None:
         return "torch is not installed here"
     return ""

@@ -16,7 +16,6 @@ Only the standard library, and little of it: this runs before everything else.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import select
@@ -136,6 +135,8 @@ def _lock(folder: str) -> int:
         return -1
     with contextlib.suppress(OSError):
         if os.fstat(number).st_uid == os.geteuid():
+            import fcntl  # `tcw doctor` reads this module on every system
+
             fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return number
     os.close(number)

@@ -91,24 +91,6 @@ def _lock(descriptor: int) -> None:
         pass  # a file system without locks
 
 
-def is_recording(file: Path) -> bool:
-    """Whether a process still records into this trace, by its lock. A log of torch's has none, nor
-    has a trace on a file system without locks."""
-    try:
-        descriptor = os.open(file, os.O_RDONLY | SAFELY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return False
-
-
 def _owner(descriptor: int) -> int:
     """The process that took the lock; 0 if the kernel does not say."""
     inode = os.fstat(descriptor).st_ino

@@ -111,6 +111,7 @@ class HookStatus(Part):
     reason: str = ""
     """Why it is not available, e.g. `torch 2.16 has no Scheduler.can_fuse`."""
     tried_on: tuple[str, ...] = ()
+    """torch and Python under which its tests passed: `2.13.0/3.14`."""
 
 
 class Environment(Record):

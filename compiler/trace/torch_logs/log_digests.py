@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import sys
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -154,8 +155,8 @@ def glance(file: Path) -> Glance:
 
 @contextmanager
 def glances(files: Sequence[Path]) -> Iterator[Callable[[], dict[Path, Glance]]]:
-    """A glance at each log, in other processes if they are large: they begin at once, and what is
-    yielded waits for them. Logs that cannot be read are left out."""
+    """A glance at each log, in forks of this process if they are large: these begin at once, and
+    what is yielded waits for them. Logs that cannot be read are left out."""
     sizes = [file.stat().st_size for file in files if file.is_file()]
     workers = min(len(files), os.cpu_count() or 1, 8)
 
@@ -163,7 +164,8 @@ def glances(files: Sequence[Path]) -> Iterator[Callable[[], dict[Path, Glance]]]
         pairs = zip(files, found, strict=True)
         return {file: one for file, one in pairs if one is not None}
 
-    if sum(sizes) <= LARGE or workers == 1:
+    forks = sys.platform == "linux"  # elsewhere there is no fork, or it is not safe
+    if sum(sizes) <= LARGE or workers == 1 or not forks:
         yield lambda: named(map(_glance_or_none, files))
         return
     with ProcessPoolExecutor(workers, get_context("fork")) as pool:
