@@ -14,7 +14,7 @@ import pytest
 
 import tcw
 from tcw.compiler.trace.records import Settings
-from tcw.compiler.trace.torch_logs import alike
+from tcw.compiler.trace.torch_logs import log_digests
 from tcw.workbench.cli.codes import MACHINE
 from tcw.workbench.cli.main import main
 from tcw.workbench.tui.running_again import cannot_run
@@ -113,8 +113,8 @@ def test_large_logs_are_glanced_at_without_forks(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = sorted((folder / "logs").iterdir())
-    expected = {file: alike.glance(file) for file in files}
+    expected = {file: log_digests.glance(file) for file in files}
     monkeypatch.setattr(alike, "LARGE", 0)
     monkeypatch.delattr(os, "fork")
-    with alike.glances(files) as looked_at:
+    with log_digests.glances(files) as looked_at:
         assert looked_at() == expected
