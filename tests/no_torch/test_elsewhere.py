@@ -114,7 +114,7 @@ def test_large_logs_are_glanced_at_without_forks(
 ) -> None:
     files = sorted((folder / "logs").iterdir())
     expected = {file: log_digests.glance(file) for file in files}
-    monkeypatch.setattr(alike, "LARGE", 0)
+    monkeypatch.setattr(log_digests, "LARGE", 0)
     monkeypatch.delattr(os, "fork")
     with log_digests.glances(files) as looked_at:
         assert looked_at() == expected
