@@ -91,7 +91,7 @@ def test_without_torch_it_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     assert result.return_value == 1
     assert "✗ torch         torch is not installed in the environment of" in result.stdout
     assert "✓ C++ compiler" in result.stdout
-    assert "→ pip install -c constraints.txt torch" in result.stdout
+    assert "→ pip install 'torch-compile-workbench[torch]'" in result.stdout
     assert "✗ hooks         not checked without torch" in result.stdout
 
 

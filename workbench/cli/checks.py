@@ -77,7 +77,7 @@ def _release(version: str) -> tuple[int, int]:
 
 def _torch(findings: Findings) -> _Result:
     if not findings.torch:
-        fix = "pip install -c constraints.txt torch"
+        fix = "pip install 'torch-compile-workbench[torch]'"
         return "missing", findings.torch_fault, fix
     build = f"built for CUDA {findings.cuda_build}" if findings.cuda_build else "built for the CPU"
     found = f"{findings.torch}, {build}, Python {findings.python}"
@@ -123,7 +123,7 @@ def _tried(hooks: list[HookStatus]) -> str:
 
 def _triton(findings: Findings) -> _Result:
     if not findings.triton:
-        fix = "pip install -c constraints.txt triton; needed to predict GPU code"
+        fix = "pip install triton: it is needed to predict GPU code"
         return "missing", findings.triton_fault, fix
     belongs = TRITON_OF_TORCH.get(_release(findings.torch), "")
     if not belongs or findings.triton.startswith(f"{belongs}."):
