@@ -15,9 +15,9 @@ import pytest
 import tcw
 from tcw.compiler.trace.records import Settings
 from tcw.compiler.trace.torch_logs import log_digests
-from tcw.workbench.cli.codes import MACHINE
 from tcw.workbench.cli.main import main
-from tcw.workbench.tui.running_again import cannot_run
+from tcw.workbench.request.codes import MACHINE
+from tcw.workbench.tui.compile_again import cannot_run
 
 ROOT = Path(__file__).parents[2]
 LOGS = Path(__file__).parent / "torch_logs"
@@ -114,7 +114,7 @@ def test_large_logs_are_glanced_at_without_forks(
 ) -> None:
     files = sorted((folder / "logs").iterdir())
     expected = {file: log_digests.glance(file) for file in files}
-    monkeypatch.setattr(alike, "LARGE", 0)
+    monkeypatch.setattr(log_digests, "LARGE", 0)
     monkeypatch.delattr(os, "fork")
     with log_digests.glances(files) as looked_at:
         assert looked_at() == expected
