@@ -26,9 +26,9 @@ from textual.screen import Screen  # noqa: E402
 from tcw.compiler.trace.records import Settings, Waiting  # noqa: E402
 from tcw.workbench.tui.app import Workbench  # noqa: E402
 from tcw.workbench.tui.bench import Bench  # noqa: E402
-from tcw.workbench.tui.live_feed import LiveFeed  # noqa: E402
+from tcw.workbench.tui.feed import LiveFeed  # noqa: E402
 from tcw.workbench.worker.client import Driver  # noqa: E402
-from tcw.workbench.worker.processes import cpu_seconds  # noqa: E402
+from tcw.workbench.worker.guardian import cpu_seconds  # noqa: E402
 
 QUIET = 0.03
 """Seconds without a write after which a step is painted."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.backend import compiled
 from tcw.compiler.measure.rounds import noise
-from tcw.workbench.worker.processes import children_cpu_seconds
+from tcw.workbench.worker.guardian import children_cpu_seconds
 
 FOLDER = Path(__file__).resolve().parent
 WARM_UPS = 5

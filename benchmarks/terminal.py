@@ -13,7 +13,7 @@ import termios
 import time
 from pathlib import Path
 
-from tcw.workbench.worker.processes import cpu_seconds
+from tcw.workbench.worker.guardian import cpu_seconds
 
 TCW = [sys.executable, "-P", str(Path(__file__).resolve().parent.parent / "tcw" / "__main__.py")]
 QUIET = 0.08

@@ -27,7 +27,7 @@ from tcw.viewers.recording import Recording  # noqa: E402
 from tcw.viewers.text.explain import explain  # noqa: E402
 from tcw.viewers.text.lines import to_text  # noqa: E402
 from tcw.workbench.tui.app import Workbench  # noqa: E402  (the checkout's packages, not installed ones)
-from tcw.workbench.tui.live_feed import LiveFeed  # noqa: E402
+from tcw.workbench.tui.feed import LiveFeed  # noqa: E402
 from tcw.workbench.tui.picture import picture  # noqa: E402
 from tcw.workbench.worker.client import Driver  # noqa: E402
 

@@ -24,10 +24,15 @@ def main() -> None:
             from tcw.workbench.worker.process import run
 
             run(sys.argv[2:])
-        case ["--page"]:
-            from tcw.workbench.web.page import run
+        case ["--page", server, *words]:
+            # A killed server cannot end its pages, so the kernel does. The worker's guardian then
+            # ends what this process has started.
+            from tcw.workbench.worker.guardian import die_with
 
-            run(sys.argv[2:])
+            die_with(int(server))
+            from tcw.workbench import cli
+
+            cli.run(words)
         case _:
             from tcw.workbench import cli
 

@@ -21,9 +21,9 @@ from pathlib import Path
 
 from tcw.workbench.cli import open as opening
 from tcw.workbench.cli import step
-from tcw.workbench.cli.options import settings_of
+from tcw.workbench.request.options import settings_of
 from tcw.workbench.tui.app import Workbench
-from tcw.workbench.tui.live_feed import LiveFeed
+from tcw.workbench.tui.feed import LiveFeed
 from tcw.workbench.worker.client import Driver
 from tests.no_torch.tui.conftest import KEYS, Reader
 

@@ -14,9 +14,8 @@ import torch
 from click.testing import CliRunner, Result
 
 from tcw.compiler.trace.records import HookStatus
-from tcw.workbench.cli import checks as judged
 from tcw.workbench.cli import doctor
-from tcw.workbench.cli.checks import Check, checks
+from tcw.workbench.cli.doctor import Check, checks
 from tcw.workbench.worker.findings import Findings
 from tests.cpu import versions
 
@@ -187,7 +186,7 @@ def test_a_full_disk_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_build_folder_that_is_not_ours_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judged.os, "access", lambda path, mode: False)
+    monkeypatch.setattr(doctor.os, "access", lambda path, mode: False)
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "/proc/nowhere/inside")
     check = found(WHOLE, "build folder")
     assert check.state == "missing"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tcw.workbench.cli import codes
 from tcw.workbench.cli.main import main
+from tcw.workbench.request import codes
 from tests.conftest import Golden
 from tests.cpu.lesson import Session, opened, press, sessions, with_blocks
 from tests.long import mostly_long

@@ -209,7 +209,7 @@ def started(warm: WarmStart, folder: Path, text: str) -> Any:
     """A fork that runs another program than the door."""
     file = folder / "program.py"
     file.write_text(text)
-    process = warm.start([str(file)], dict(os.environ), [])
+    process = warm.start([sys.executable, "-P", str(file)], dict(os.environ), [])
     assert isinstance(process, Forked)
     return process
 
@@ -234,7 +234,7 @@ def test_nothing_is_left_of_a_server_whose_front_end_was_killed(tmp_path: Path) 
         "from tcw.workbench.worker.child import start_process\n"
         "folder = Path(sys.argv[1]).parent\n"
         "warm = WarmStart(start_process, always_cold=lambda: False, folder=folder)\n"
-        "process = warm.start([sys.argv[1]], dict(os.environ), [])\n"
+        "process = warm.start([sys.executable, '-P', sys.argv[1]], dict(os.environ), [])\n"
         "process.wait()\n"
         "print(process.returncode, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -222,12 +222,15 @@ class WarmStart:
         self._servers: dict[int, Server] = {}
         """By the signals that they ignore, which Triton's first compile in this process changes."""
 
-    def start(self, arguments: list[str], environment: dict[str, str], inherited: list[int]) -> Any:
+    def start(self, command: list[str], environment: dict[str, str], inherited: list[int]) -> Any:
         """In place of `start_process`."""
         why = "the test is marked" if self._always_cold() else self._why_cold(environment)
+        python, _, *arguments = command
+        if python != sys.executable:
+            why = "another Python records"
         if why:
             log.info("a cold start: %s", why)
-            return self._cold(arguments, environment, inherited)
+            return self._cold(command, environment, inherited)
         request = {
             "arguments": arguments,
             "environment": environment,

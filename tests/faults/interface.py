@@ -38,7 +38,7 @@ FAULTS = (
     ),
     Fault(
         "y runs a stranger's code before all of it was seen",
-        "workbench/tui/consent.py",
+        "workbench/tui/overlay.py",
         "if self.ready and self.seen:",
         "if self.ready:",
         ("tests/no_torch/tui/test_strangers.py",),
@@ -83,7 +83,7 @@ FAULTS = (
         "workbench/tui/deciding.py",
         "if choice != decision.default:",
         "if True:",
-        ("tests/no_torch/tui/test_deciding.py", "tests/no_torch/tui/test_running_again.py"),
+        ("tests/no_torch/tui/test_deciding.py", "tests/no_torch/tui/test_compile_again.py"),
     ),
     Fault(
         "other modules are found before the user's",

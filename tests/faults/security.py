@@ -21,21 +21,21 @@ FAULTS = (
     ),
     Fault(
         "an origin that only starts with ours is accepted",
-        "workbench/web/visitors.py",
+        "workbench/web/connections.py",
         'any(origin != f"http://{hosts[0].lower()}" for',
         'any(not origin.startswith(f"http://{hosts[0].lower()}") for',
         ("tests/no_torch/cli/test_serve_visitors.py",),
     ),
     Fault(
         "a page's token opens two sockets",
-        "workbench/web/visitors.py",
+        "workbench/web/connections.py",
         "self._tokens.pop(token, 0.0)",
         "self._tokens.get(token, 0.0)",
         ("tests/no_torch/cli/test_serve_visitors.py", "tests/no_torch/cli/test_serve_pages.py"),
     ),
     Fault(
         "a project sets torch_settings, spelled with an underscore",
-        "workbench/cli/config.py",
+        "workbench/request/config.py",
         "if _dashed(key) in COMMAND_LINE_ONLY:",
         "if key in COMMAND_LINE_ONLY:",
         ("tests/no_torch/cli/test_config.py",),
@@ -56,7 +56,7 @@ FAULTS = (
     ),
     Fault(
         "a page's message may have further elements, of any depth",
-        "workbench/web/messages.py",
+        "workbench/web/session.py",
         "array_like=True, forbid_unknown_fields=True, tag",
         "array_like=True, tag",
         ("tests/no_torch/cli/test_serve_pages.py",),

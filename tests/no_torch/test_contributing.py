@@ -16,8 +16,7 @@ from tcw.compiler.trace.records import KINDS
 from tcw.compiler.trace.redaction.fields import FIELDS
 from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES
 from tcw.workbench.cli.main import VERBS
-from tcw.workbench.tui.help import SENTENCES
-from tcw.workbench.tui.hints import GOES, HINTS
+from tcw.workbench.tui.hints import GOES, HINTS, SENTENCES
 
 ROOT = Path(__file__).parents[2]
 CHANGES = {

@@ -15,9 +15,9 @@ import pytest
 import tcw
 from tcw.compiler.trace.records import Settings
 from tcw.compiler.trace.torch_logs import log_digests
-from tcw.workbench.cli.codes import MACHINE
 from tcw.workbench.cli.main import main
-from tcw.workbench.tui.running_again import cannot_run
+from tcw.workbench.request.codes import MACHINE
+from tcw.workbench.tui.compile_again import cannot_run
 
 ROOT = Path(__file__).parents[2]
 LOGS = Path(__file__).parent / "torch_logs"

@@ -19,8 +19,8 @@ import msgspec
 from tcw.compiler.control.error_words import error_line
 from tcw.compiler.trace.records import End, Settings
 from tcw.viewers.recording import Recording
-from tcw.workbench.check.record import RecordedTarget, read
-from tcw.workbench.cli.revisions import at_revision
+from tcw.workbench.check.runs import RecordedTarget, read
+from tcw.workbench.request.revisions import at_revision
 from tcw.workbench.worker.client import record
 
 _SECONDS = 0.5

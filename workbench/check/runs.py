@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple, Protocol
 
+import msgspec
+
+from tcw.compiler.trace.reader import TraceError
+from tcw.compiler.trace.records import End, Failure, Settings
 from tcw.viewers.check.result import TargetResult
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
@@ -17,10 +24,51 @@ from tcw.viewers.summary.budget import budgeted, compare
 from tcw.viewers.summary.differences import difference
 from tcw.viewers.summary.differences.alignment import matched_line
 from tcw.viewers.summary.facts import Fact, facts
+from tcw.viewers.syntax import statements
 from tcw.workbench.check.budget_file import Accepted, BadBudget, parsed
-from tcw.workbench.check.record import RecordTarget, here, read
 from tcw.workbench.check.targets import CheckTarget, Project
-from tcw.workbench.cli.revisions import NoRevision
+from tcw.workbench.request.revisions import NoRevision, at_revision
+from tcw.workbench.worker.client import record
+
+
+class RecordedTarget(NamedTuple):
+    """A recording and how it ended."""
+
+    recording: Recording
+    end: End
+
+
+class RecordTarget(Protocol):
+    """Records the settings' file, at a git revision if one is given: `here`, or on a cluster.
+    Raises `NoRevision`; `stop` ends it as interrupted."""
+
+    def __call__(
+        self, settings: Settings, revision: str, stop: threading.Event
+    ) -> RecordedTarget: ...
+
+
+def read(file: Path) -> RecordedTarget:
+    """An existing trace, or a log of torch's. Nothing is run."""
+    try:
+        recording = Recording.open(file)
+    except (TraceError, OSError) as error:
+        failed = Failure(doing="reading it", type=type(error).__name__, message=str(error))
+        return RecordedTarget(Recording([failed]), End(status="failed", seconds=0.0))
+    return RecordedTarget(recording, recording.end or End(status="incomplete", seconds=0.0))
+
+
+def here(settings: Settings, revision: str, stop: threading.Event) -> RecordedTarget:
+    """See `RecordTarget`."""
+    with ExitStack() as stack:
+        if revision:
+            file = stack.enter_context(at_revision(Path(settings.file), revision))
+            settings = msgspec.structs.replace(settings, file=str(file))
+        recording = Recording()
+        end = record(settings, trace=None, on_record=lambda one: recording.feed([one]), stop=stop)
+        if recording.end is None:
+            recording.feed([end])
+        return RecordedTarget(recording, end)
+
 
 BYTES_A_RUN = 1536 << 20
 """Memory that one run may need, in bytes: torch, the compiler and a small model."""
@@ -162,7 +210,7 @@ def _result(project: Project, target: CheckTarget, **found: object) -> TargetRes
 def last_accepted(budget: Path) -> str:
     """The commit that last changed the budget, at which the accepted facts held; "" if there is
     none."""
-    from tcw.workbench.cli.revisions import git
+    from tcw.workbench.request.revisions import git
 
     try:
         found = git(budget.parent, "log", "-1", "--format=%H", "--", budget.name)
@@ -177,8 +225,7 @@ def changed_since(
     """The targets that a change since `revision` can touch: those that import a changed file,
     directly or not, those of which something else is accepted, and recordings, which are only read.
     Raises `NoRevision`."""
-    from tcw.workbench.check.imports import reached_files
-    from tcw.workbench.cli.revisions import changed_files, text_at
+    from tcw.workbench.request.revisions import changed_files, text_at
 
     changed = changed_files(project.folder, revision)
     if project.file.resolve() in changed:
@@ -197,3 +244,50 @@ def changed_since(
         or changed & reached_files(target.file, project.folder.resolve(), gone)
         or before.get(target.name) != now.get(target.name)
     ]
+
+
+def reached_files(file: Path, root: Path, gone: Collection[Path] = ()) -> set[Path]:
+    """The file and every file below `root` that it reaches. `gone`: deleted files, which an import
+    may still name."""
+    found: set[Path] = set()
+    left = [file.resolve()]
+    main = file.resolve().parent
+    while left:
+        one = left.pop()
+        if one in found or not one.is_relative_to(root):
+            continue
+        found.add(one)
+        left += _imported(one, (main, root, root / "src"), gone)
+    return found
+
+
+def _imported(file: Path, roots: tuple[Path, ...], gone: Collection[Path]) -> Iterator[Path]:
+    try:
+        tree = statements(file.read_bytes())
+    except OSError:
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield from _modules(name.name.split("."), roots, gone)
+        elif isinstance(node, ast.ImportFrom):
+            parts = node.module.split(".") if node.module else []
+            folder = file.parent
+            for _ in range(node.level - 1):
+                folder = folder.parent
+            places = (folder,) if node.level else roots
+            for name in node.names:
+                yield from _modules([*parts, name.name], places, gone)
+
+
+def _modules(parts: list[str], roots: tuple[Path, ...], gone: Collection[Path]) -> Iterator[Path]:
+    """The files of `a.b.c`: each package's, the module's; the last part may be a name in one."""
+    for root in roots:
+        place = root
+        for part in parts:
+            place = place / part
+            for one in (place / "__init__.py", place.with_suffix(".py")):
+                if one.is_file() or one in gone:
+                    yield one.resolve()
+        if (root / "__init__.py").is_file():
+            yield (root / "__init__.py").resolve()

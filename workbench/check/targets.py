@@ -32,7 +32,7 @@ from tcw.compiler.control.error_words import meant
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.summary.budget import LISTED, BadTolerance, Tolerance, read_tolerance
 from tcw.viewers.summary.facts import NUMBERS
-from tcw.workbench.cli.config import (
+from tcw.workbench.request.config import (
     ConfigRefused,
     converted,
     nearest,
@@ -40,13 +40,13 @@ from tcw.workbench.cli.config import (
     options_of,
     trusted_text,
 )
-from tcw.workbench.cli.folders import has_several, trace_in
-from tcw.workbench.cli.options import settings_of
+from tcw.workbench.request.folders import has_several, trace_in
+from tcw.workbench.request.options import recording_options, settings_of
 
 FILE = "tcw.toml"
 OWN_KEYS = ("file", "recording", "fused", "tolerance")
-NOT_CHECKED = frozenset({"trace", "show", "json", "as-json", "quiet", "engine-both"})
-"""Options of `tcw explain` that say nothing about what is compiled."""
+_PARSER = click.command("check")(recording_options(lambda **_: None))
+"""Of the options of `tcw explain` that say how a recording is made."""
 
 
 class NoProject(Exception):
@@ -163,13 +163,11 @@ def _recording(where: str, source: Path, path: str) -> Path:
 
 def _settings(where: str, file: Path, given: Mapping[str, Any]) -> Settings:
     """The settings of `tcw explain` with these options."""
-    from tcw.workbench.cli.explain import command
-
-    options = options_of(command)
-    ctx = command.make_context("check", [str(file)])
+    options = options_of(_PARSER)
+    ctx = _PARSER.make_context("check", [])
     for key, value in given.items():
         option = options.get(key.replace("_", "-"))
-        if option is None or option.name is None or key.replace("_", "-") in NOT_CHECKED:
+        if option is None or option.name is None:
             raise click.UsageError(f"{where}: {no_option(key, [*options, *OWN_KEYS])}")
         ctx.params[option.name] = converted(ctx, option, value, f"{where}: {key}")
     if ctx.params["engine"] == "both":

@@ -9,12 +9,12 @@ from typing import NoReturn
 
 
 def run(arguments: list[str] | None = None) -> None:
-    """The `tcw` command; exits with one of the codes in `tcw.workbench.cli.codes`."""
+    """The `tcw` command; exits with one of the codes in `tcw.workbench.request.codes`."""
     # -W and PYTHONWARNINGS apply to the user's program, which runs in the worker.
     warnings.simplefilter("ignore")
     end_like_ctrl_c()
-    from tcw.workbench.cli import codes
-    from tcw.workbench.cli.output import Standard, say
+    from tcw.workbench.request import codes
+    from tcw.workbench.request.messages import Standard, say
 
     standard = Standard()
     from tcw.workbench.cli.main import main

@@ -25,10 +25,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tcw.compiler.output_file import OutputKind, words, write
-from tcw.workbench.cli import codes
-from tcw.workbench.cli.options import json_option, need_linux, quiet_option
-from tcw.workbench.cli.output import room, say
-from tcw.workbench.cli.outputs import Outputs
+from tcw.workbench.cli.written_files import Outputs
+from tcw.workbench.request import codes
+from tcw.workbench.request.messages import room, say
+from tcw.workbench.request.options import json_option, need_linux, quiet_option
 
 if TYPE_CHECKING:
     from tcw.viewers.check.result import TargetResult
@@ -193,7 +193,7 @@ def _made(results: Sequence[TargetResult], format: str, project: Project, encodi
 
 def _repository(project: Project) -> tuple[str, str]:
     """The repository's folder, which code hosts take paths from, and the project's below it."""
-    from tcw.workbench.cli.revisions import NoRevision, repository
+    from tcw.workbench.request.revisions import NoRevision, repository
 
     folder = project.folder.resolve()
     try:

@@ -21,6 +21,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,25 +35,26 @@ from click.core import ParameterSource
 from tcw.compiler.trace.records import Settings, WhatIf
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import Difference, difference
-from tcw.workbench.cli import codes
-from tcw.workbench.cli.config import apply_defaults
-from tcw.workbench.cli.explain import exit_code, record, show_text
-from tcw.workbench.cli.files import existing_file, is_trace, python_file, reading
-from tcw.workbench.cli.folders import trace_in
-from tcw.workbench.cli.options import (
+from tcw.workbench.cli.explain import ProgressLine, exit_code, record, show_text
+from tcw.workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
+from tcw.workbench.cli.written_files import Outputs
+from tcw.workbench.request import codes
+from tcw.workbench.request.config import apply_defaults
+from tcw.workbench.request.files import existing_file, is_trace, python_file, reading
+from tcw.workbench.request.folders import trace_in
+from tcw.workbench.request.messages import room, write_json, write_markdown
+from tcw.workbench.request.options import (
     FileCommand,
     json_option,
     machine_options,
     markdown_option,
     model_options,
+    path_option,
     quiet_option,
     settings_of,
     timeout_option,
     until_option,
 )
-from tcw.workbench.cli.output import room, write_json, write_markdown
-from tcw.workbench.cli.outputs import Outputs
-from tcw.workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
 
 
 @dataclass(frozen=True)
@@ -80,18 +82,8 @@ class ComparedSide:
 @click.option(
     "--b", "options_b", default="", metavar="OPTIONS", help="Options of 'tcw explain' for B only."
 )
-@click.option(
-    "--python-a",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Record A with this interpreter and its torch.",
-)
-@click.option(
-    "--python-b",
-    type=click.Path(path_type=Path),
-    metavar="PATH",
-    help="Record B with this interpreter and its torch.",
-)
+@path_option("--python-a", metavar="PATH", help="Record A with this interpreter and its torch.")
+@path_option("--python-b", metavar="PATH", help="Record B with this interpreter and its torch.")
 @click.option(
     "--measure",
     is_flag=True,
@@ -152,7 +144,6 @@ def _measured(
 ) -> tuple[WhatIf, ...]:
     """Both sides timed in turn, as they were recorded."""
     from tcw.workbench.cli.in_turn import in_turn
-    from tcw.workbench.cli.progress import ProgressLine
 
     given = [
         (one.start.settings, at.python)
@@ -195,8 +186,6 @@ def _with_python(operand: ComparedSide, python: Path | None) -> ComparedSide:
     """Recorded by this interpreter. Raises `click.UsageError` if it cannot."""
     if python is None:
         return operand
-    from tcw.workbench.cli.pythons import torch_of
-
     if is_trace(operand.file):
         raise click.UsageError(f"{operand.file} is a trace: it is not recorded again")
     name = f"{operand.name} with torch {torch_of(python)}"
@@ -257,7 +246,7 @@ def _at_revisions(
 def _at(file: Path, revision: str, called: str, options: str) -> ComparedSide:
     """A file at a revision, under the name that it had there. A revision that has no such file is
     reported by `_settings`."""
-    from tcw.workbench.cli.revisions import NoRevision, find
+    from tcw.workbench.request.revisions import NoRevision, find
 
     try:
         name = find(file, revision).inside.name
@@ -275,7 +264,7 @@ def _settings(ctx: click.Context, operand: ComparedSide) -> Settings | None:
             raise click.UsageError(f"{operand.file} is a trace: it is not recorded again")
         return None
     if operand.revision:
-        from tcw.workbench.cli.revisions import find
+        from tcw.workbench.request.revisions import find
 
         find(operand.file, operand.revision)
     else:
@@ -306,7 +295,7 @@ def _recording(
         with reading(operand.file):
             return Recording.open(operand.file), codes.OK
     if operand.revision:
-        from tcw.workbench.cli.revisions import at_revision
+        from tcw.workbench.request.revisions import at_revision
 
         file = stack.enter_context(at_revision(operand.file, operand.revision))
         settings = msgspec.structs.replace(settings, file=str(file))
@@ -321,3 +310,35 @@ def _recording(
             show_text(recording, (), None)
         return recording, exit_code(recording, end)
     return recording, codes.OK
+
+
+_PROBE = """\
+import sys
+if sys.version_info < (3, 11):
+    sys.exit("it is Python %d.%d: tcw needs 3.11" % sys.version_info[:2])
+import importlib.metadata as installed
+for name in ("torch", "msgspec"):
+    try:
+        print(installed.version(name))
+    except installed.PackageNotFoundError:
+        sys.exit(f"it has no {name}: {sys.executable} -m pip install {name}")
+"""
+_SECONDS = 30.0
+
+
+def torch_of(python: Path) -> str:
+    """The version of torch that the interpreter has, as installed. Raises `click.UsageError` if no
+    model can be recorded with it: tcw's worker, started by its file, needs torch and msgspec."""
+    try:
+        done = subprocess.run(
+            [python, "-I", "-c", _PROBE],
+            capture_output=True, text=True, timeout=_SECONDS, stdin=subprocess.DEVNULL, check=False,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired as error:
+        raise click.UsageError(f"{python} did not answer in {_SECONDS:g} s") from error
+    except OSError as error:
+        raise click.UsageError(f"{python} does not start: {error.strerror}") from error
+    if done.returncode:
+        why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise click.UsageError(f"{python} cannot record a model: {why}")
+    return done.stdout.split()[0]

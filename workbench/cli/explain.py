@@ -18,50 +18,76 @@ records any other program. FILE may also be a trace, a folder of traces, or a lo
 
 from __future__ import annotations
 
+import contextlib
+import shutil
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 from click.core import ParameterSource
 
+from tcw.compiler.control.error_words import meant
 from tcw.compiler.output_file import TRACE, OutputRefused
-from tcw.compiler.trace.records import AnyRecord, Decided, End, Record, Settings
+from tcw.compiler.trace.records import (
+    AnyRecord,
+    Decided,
+    End,
+    Progress,
+    Record,
+    Settings,
+    StageStart,
+)
+from tcw.viewers.kit.cells import cut
+from tcw.viewers.plain import fit_encoding, plain
 from tcw.viewers.recording import Recording
-from tcw.workbench.cli import codes
-from tcw.workbench.cli.files import is_log, named_trace, reading
-from tcw.workbench.cli.options import (
+from tcw.viewers.text.sections import DETAILS, SECTIONS
+from tcw.workbench.cli.written_files import Outputs
+from tcw.workbench.request import codes
+from tcw.workbench.request.files import is_log, named_trace, reading
+from tcw.workbench.request.messages import room, write_json, write_markdown
+from tcw.workbench.request.options import (
     FileCommand,
     json_option,
-    machine_options,
     markdown_option,
-    model_options,
     project_settings,
     quiet_option,
-    timeout_option,
+    recording_options,
     trace_option,
-    until_option,
 )
-from tcw.workbench.cli.output import room, write_json, write_markdown
-from tcw.workbench.cli.outputs import Outputs
-from tcw.workbench.cli.progress import ProgressLine
-from tcw.workbench.cli.sections import show_option
+
+
+def show_option(help: str) -> Callable[[Any], Any]:
+    """`help`: its help, with `{}` for the names."""
+    return click.option(
+        "--show",
+        multiple=True,
+        callback=_show,
+        metavar="SECTION,…",
+        help=help.format(", ".join(SECTIONS)),
+    )
+
+
+def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    names = [name.strip() for value in values for name in value.split(",") if name.strip()]
+    for wanted in names:
+        name, equals, detail = wanted.partition("=")
+        if name in SECTIONS and equals and detail not in DETAILS.get(name, ()):
+            there = " or ".join(f"{name}={one}" for one in DETAILS.get(name, ()))
+            raise click.BadParameter(f"{wanted}: use {there or name}")
+        if name not in SECTIONS:
+            hint = meant(name, SECTIONS, f"Sections: {', '.join(SECTIONS)}.")
+            raise click.BadParameter(f"no section {name!r}. {hint}")
+    detailed = {wanted.partition("=")[0]: wanted for wanted in sorted(names)}
+    return tuple(detailed[name] for name in SECTIONS if name in detailed)
 
 
 @click.command(name="explain", cls=FileCommand, help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
-@model_options
-@until_option
-@click.option(
-    "--record",
-    type=click.Choice(["default", "steps"]),
-    default="default",
-    metavar="LEVEL",
-    help="steps: also record every instruction that Dynamo interprets.",
-)
-@machine_options
-@timeout_option
+@recording_options
 @trace_option
 @show_option("Show after the summary: {}; guards=all lists every guard.")
 @json_option
@@ -99,7 +125,8 @@ def only_for_reading(ctx: click.Context, path: Path) -> None:
 
 def _recorded(ctx: click.Context, path: Path) -> int:
     """What a trace, a log of torch's or a folder of either says: nothing is run."""
-    from tcw.workbench.cli.folders import (
+    from tcw.workbench.cli.open import check
+    from tcw.workbench.request.folders import (
         has_several,
         json_of,
         markdown_of,
@@ -107,7 +134,6 @@ def _recorded(ctx: click.Context, path: Path) -> int:
         tell,
         trace_in,
     )
-    from tcw.workbench.cli.open import check
 
     if has_several(path):
         if ctx.params["as_json"]:
@@ -193,3 +219,60 @@ def exit_code(recording: Recording, end: End) -> int:
         return codes.MODEL_FAILED
     refused = any(decided.refused for decided in recording.all(Decided))
     return codes.REFUSED if refused else codes.OK
+
+
+PATIENCE = 10.0
+"""Seconds between lines if stderr is not a terminal; a shorter recording prints none."""
+TICK = 0.2
+
+
+class ProgressLine:
+    """A context in which records are fed to `see`."""
+
+    def __init__(self, stream: TextIO, quiet: bool) -> None:
+        self._stream = stream
+        self._live = stream.isatty() and not quiet
+        self._quiet = quiet
+        self._what = "starting"
+        self._began = time.monotonic()
+        self._said = self._began
+        self._done = threading.Event()
+        self._thread = threading.Thread(target=self._tick, daemon=True)
+
+    def __enter__(self) -> ProgressLine:
+        if not self._quiet:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        if not self._quiet:
+            self._thread.join()
+        if self._live:
+            self._write("\r\x1b[K")
+
+    def see(self, record: AnyRecord) -> None:
+        """Note what is being done: `build 0/0/forward`."""
+        if isinstance(record, Progress):
+            self._what = f"{record.stage}  {record.activity}"
+        elif isinstance(record, StageStart):
+            self._what = f"{record.stage}  {record.graph or record.compile_id}".strip()
+
+    def _tick(self) -> None:
+        while not self._done.wait(TICK):
+            now = time.monotonic()
+            if self._live:
+                self._write("\r\x1b[K" + self._text(now))
+            elif now - self._said >= PATIENCE:
+                self._said = now
+                self._write(self._text(now) + "\n")
+
+    def _text(self, now: float) -> str:
+        columns = max(20, shutil.get_terminal_size().columns - 1)
+        text = cut(plain(f"{now - self._began:4.0f} s  {self._what}"), columns)
+        return fit_encoding(text, self._stream.encoding or "ascii")
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()

@@ -37,14 +37,14 @@ from tcw.viewers.markdown import MARKERS
 from tcw.viewers.reader import whole
 from tcw.viewers.recording import Recording
 from tcw.viewers.text.explain import explain
-from tcw.workbench.cli import codes
-from tcw.workbench.cli.files import existing_file, reading
-from tcw.workbench.cli.folders import has_several, markdown_of, trace_in
-from tcw.workbench.cli.options import markdown_option
-from tcw.workbench.cli.output import say, write_markdown
-from tcw.workbench.cli.outputs import Outputs
+from tcw.workbench.cli.explain import show_option
 from tcw.workbench.cli.page import COLUMNS, PAGE, most_option, write_page
-from tcw.workbench.cli.sections import show_option
+from tcw.workbench.cli.written_files import Outputs
+from tcw.workbench.request import codes
+from tcw.workbench.request.files import existing_file, reading
+from tcw.workbench.request.folders import has_several, markdown_of, trace_in
+from tcw.workbench.request.messages import say, write_markdown
+from tcw.workbench.request.options import markdown_option
 
 REPORT = OutputKind(
     "Markdown report", lambda head: head.startswith(tuple(map(str.encode, MARKERS)))

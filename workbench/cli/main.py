@@ -8,8 +8,8 @@ from typing import Literal
 
 import click
 
-from tcw.workbench.cli import codes
-from tcw.workbench.cli.output import say, write_json
+from tcw.workbench.request import codes
+from tcw.workbench.request.messages import say, write_json
 
 VERBS = (
     *("explain", "run", "profile", "diff", "check", "repro"),
@@ -124,7 +124,7 @@ def main(arguments: list[str]) -> int:
     try:
         return _run(arguments)
     except Exception as error:
-        from tcw.workbench.cli.faults import report_fault
+        from tcw.workbench.request.faults import report_fault
 
         code = report_fault(error, arguments)
         _json_of_failure(arguments, "internal", type(error).__name__, str(error))

@@ -25,9 +25,14 @@ from pathlib import Path
 import click
 
 from tcw.compiler.trace.reader import HEAD, decoder_for, open_trace
-from tcw.workbench.cli.files import existing_file, python_file, reading
-from tcw.workbench.cli.folders import following, has_several, several_in, trace_in, traces
-from tcw.workbench.cli.options import ascii_option, importing_screen, questions_option
+from tcw.workbench.request.files import existing_file, python_file, reading
+from tcw.workbench.request.folders import following, has_several, several_in, trace_in, traces
+from tcw.workbench.request.options import (
+    ascii_option,
+    importing_screen,
+    path_option,
+    questions_option,
+)
 
 
 @click.command(name="open", help=__doc__)
@@ -38,12 +43,8 @@ from tcw.workbench.cli.options import ascii_option, importing_screen, questions_
 )
 @questions_option
 @ascii_option
-@click.option(
-    "--file",
-    "source",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Recompile this file instead of the one that the trace names.",
+@path_option(
+    "--file", "source", help="Recompile this file instead of the one that the trace names."
 )
 @click.option(
     "--model", default="", metavar="EXPR", help="Expression for the model, evaluated in that file."
@@ -72,8 +73,8 @@ def command(
     if source is not None:
         python_file(source)
     with importing_screen("open"):
-        from tcw.workbench.tui.again import Word
         from tcw.workbench.tui.app import run
+        from tcw.workbench.tui.compile_plan import Word
 
     word = Word(source, model, yes, view_only)
     several = several_in(file) if folder else None

@@ -14,8 +14,9 @@ from tcw.viewers.kit.lines import TextLine
 from tcw.viewers.reader import Reader
 from tcw.viewers.text.lines import write as write_lines
 from tcw.viewers.words import bytes_text
-from tcw.workbench.cli.output import say
-from tcw.workbench.cli.outputs import Outputs
+from tcw.workbench.cli.written_files import Outputs
+from tcw.workbench.request.messages import say
+from tcw.workbench.request.options import path_option
 
 PAGE = OutputKind("page that tcw exported", lambda head: head.startswith(BEGIN.encode()))
 COLUMNS = 100
@@ -31,12 +32,8 @@ most_option = click.option(
     metavar="MB",
     help="Leave out the screens that would make the page larger than this [3].",
 )
-page_option = click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write a page for the browser as well, as 'tcw export' does.",
+page_option = path_option(
+    "-o", "--output", help="Write a page for the browser as well, as 'tcw export' does."
 )
 
 

@@ -34,21 +34,22 @@ from tcw.viewers.chrome_trace import CHROME, chrome_trace
 from tcw.viewers.json_text import json_text
 from tcw.viewers.recording import Recording
 from tcw.workbench.cli.explain import exit_code, record, show_text
-from tcw.workbench.cli.options import (
+from tcw.workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
+from tcw.workbench.cli.written_files import Outputs
+from tcw.workbench.request.messages import room, write_json, write_markdown
+from tcw.workbench.request.options import (
     FileCommand,
     cached_option,
     call_option,
     json_option,
     markdown_option,
     model_options,
+    path_option,
     project_settings,
     quiet_option,
     timeout_option,
     trace_option,
 )
-from tcw.workbench.cli.output import room, write_json, write_markdown
-from tcw.workbench.cli.outputs import Outputs
-from tcw.workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
 
 SORTS = ("difference", "time", "line")
 
@@ -85,21 +86,11 @@ SORTS = ("difference", "time", "line")
     help="Then time each way to run it, in separate processes: both engines and Inductor's modes.",
 )
 @click.option("--try", "tries", is_flag=True, help="Then try the changes that the causes suggest.")
-@click.option(
-    "--patch",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="With --try: write the source edits that helped as a patch.",
-)
+@path_option("--patch", help="With --try: write the source edits that helped as a patch.")
 @cached_option
 @timeout_option
 @trace_option
-@click.option(
-    "--chrome",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write one round of each side for Perfetto, kernels by source line.",
-)
+@path_option("--chrome", help="Write one round of each side for Perfetto, kernels by source line.")
 @page_option
 @most_option
 @json_option
@@ -139,7 +130,7 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 
     end = record(settings, trace, recording, quiet=bool(given["quiet"]), then=then)
     if given["patch"] is not None:
-        from tcw.workbench.cli.patch import write_patch
+        from tcw.workbench.cli.edits import write_patch
 
         write_patch(outputs, given["patch"], settings, recording.all(Trial))
     if given["chrome"] is not None:

@@ -36,20 +36,20 @@ from tcw.viewers.kit.lines import BLANK, TextLine, line
 from tcw.viewers.kit.spans import Role
 from tcw.viewers.recording import Recording
 from tcw.viewers.words import listed
-from tcw.workbench.cli import codes
-from tcw.workbench.cli.config import apply_defaults
 from tcw.workbench.cli.explain import exit_code, record, show_text
-from tcw.workbench.cli.files import existing_file, is_trace, python_file
-from tcw.workbench.cli.options import (
+from tcw.workbench.request import codes
+from tcw.workbench.request.files import existing_file, is_trace
+from tcw.workbench.request.messages import room
+from tcw.workbench.request.options import (
     FileCommand,
     cached_option,
     call_option,
     model_options,
+    path_option,
+    project_settings,
     quiet_option,
-    settings_of,
     timeout_option,
 )
-from tcw.workbench.cli.output import room
 
 
 @click.command(name="repro", cls=FileCommand, help=__doc__)
@@ -62,13 +62,7 @@ from tcw.workbench.cli.output import room
     metavar="NAME",
     help="Write this kernel, right or wrong: an id such as k4, or a name.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="The new file to write [default: repro_k4.py for kernel k4].",
-)
+@path_option("-o", "--output", help="The new file to write [default: repro_k4.py for kernel k4].")
 @cached_option
 @timeout_option
 @quiet_option
@@ -92,13 +86,14 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
         except OSError as error:
             raise click.UsageError(f"{file}: {error.strerror}") from error
     else:
-        python_file(file)
+        settings = msgspec.structs.replace(
+            project_settings(ctx, file),
+            verify=True,
+            repro=given["kernel"],
+            profiled_call=given["call"],
+        )
         if output is None and (why := _name_taken(given["kernel"])):
             raise click.UsageError(why)
-        apply_defaults(ctx, file.resolve().parent)
-        settings = msgspec.structs.replace(
-            settings_of(ctx, file), verify=True, repro=given["kernel"], profiled_call=given["call"]
-        )
         end = record(settings, None, recording, quiet=bool(given["quiet"]))
         if end.status != "ok" or recording.all(Failure):
             show_text(recording, (), None)

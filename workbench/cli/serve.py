@@ -19,9 +19,9 @@ from pathlib import Path
 
 import click
 
-from tcw.workbench.cli import codes
-from tcw.workbench.cli.files import existing_file, is_trace, python_file
-from tcw.workbench.cli.options import FileCommand, need_linux
+from tcw.workbench.request import codes
+from tcw.workbench.request.files import existing_file, is_trace, python_file
+from tcw.workbench.request.options import FileCommand, need_linux
 
 LACKING = (
     "tcw serve needs the package textual-serve, which is not installed: pip install textual-serve"

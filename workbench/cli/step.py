@@ -22,7 +22,8 @@ import click
 from tcw.compiler.control.breakpoints import BreakpointError, parse
 from tcw.compiler.control.commands import Breakpoint
 from tcw.compiler.output_file import TRACE
-from tcw.workbench.cli.options import (
+from tcw.workbench.cli.written_files import Outputs
+from tcw.workbench.request.options import (
     FileCommand,
     ascii_option,
     importing_screen,
@@ -30,21 +31,20 @@ from tcw.workbench.cli.options import (
     model_options,
     project_settings,
     questions_option,
+    repeatable,
     trace_option,
 )
-from tcw.workbench.cli.outputs import Outputs
 
 
 @click.command(name="step", cls=FileCommand, help=__doc__)
 @click.argument("file", type=click.Path(path_type=Path))
 @model_options
-@click.option(
+@repeatable(
     "--break",
     "breaks",
-    multiple=True,
     metavar="SPEC",
     help="Stop at FILE:LINE, op:NAME, stage:STAGE, fuse, save, rejection, break, recompile, "
-    "miss, … Repeatable.",
+    "miss, …",
 )
 @click.option("--predict", is_flag=True, help="Guess each fusion before it is shown.")
 @questions_option

@@ -10,9 +10,8 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
-import click
 from msgspec import structs
 
 from tcw.compiler.control.commands import Measure, Rerun, TimeCalls
@@ -40,7 +39,7 @@ from tcw.viewers.summary.numerics import not_comparable, rejected_words
 from tcw.viewers.summary.profile import profiles_of
 from tcw.viewers.summary.profile.causes.cause import TOGETHER, Suggestion, best_of_groups
 from tcw.workbench.cli.edits import source_diff
-from tcw.workbench.cli.options import model_options
+from tcw.workbench.request.options import changed_by
 
 if TYPE_CHECKING:
     from tcw.workbench.worker.client import Driver
@@ -57,15 +56,6 @@ Start: TypeAlias = "Callable[[Settings, OnRecord, Rerun], Driver]"
 
 class Gone(Exception):
     """The worker ended or took too long; the message says which."""
-
-
-@dataclass(frozen=True)
-class SettingsChange:
-    """The settings that options lead to, starting from the base."""
-
-    settings: Settings
-    reason: str = ""
-    """Why the change cannot be tried."""
 
 
 @dataclass
@@ -357,44 +347,6 @@ def started_by(python: str = "") -> Start:
     return lambda settings, on_record, first: Driver(
         settings, None, on_record, first=first, python=python
     )
-
-
-_parser = click.command("tcw profile")(model_options(lambda **_: None))
-
-
-def _given(options: Sequence[str]) -> dict[str, Any]:
-    """The options given, parsed like the command line. Raises `click.UsageError`."""
-    context = _parser.make_context("tcw profile", list(options))
-    there = click.core.ParameterSource.COMMANDLINE
-    return {
-        name: value
-        for name, value in context.params.items()
-        if context.get_parameter_source(name) is there
-    }
-
-
-def changed_by(settings: Settings, options: Sequence[str]) -> SettingsChange:
-    """The settings changed by the options, which are parsed like the command line."""
-    try:
-        given = _given(options)
-    except click.UsageError as error:
-        return SettingsChange(settings, f"{' '.join(options)}: {error.format_message()}")
-    changes: dict[str, Any] = {}
-    for name, value in given.items():
-        if name == "override":
-            pairs = (str(one).partition("=") for one in value)
-            changes["overrides"] = settings.overrides | {id: choice for id, _, choice in pairs}
-        elif name in ("mark_dynamic", "as_tensors", "torch_settings", "edits"):
-            changes[name] = tuple(dict.fromkeys((*getattr(settings, name), *value)))
-        elif name == "mode":
-            changes[name] = "" if value == "default" else value
-        elif name in ("engine", "dynamic", "fullgraph"):
-            changes[name] = value
-        else:
-            return SettingsChange(
-                settings, f"--{name.replace('_', '-')} changes what runs, not how"
-            )
-    return SettingsChange(structs.replace(settings, **changes))
 
 
 def asks_for(settings: Settings, options: Sequence[str] = ()) -> str:

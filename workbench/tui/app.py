@@ -9,12 +9,16 @@ import select
 import signal
 import sys
 import traceback
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
+from rich.cells import cell_len
+from rich.segment import Segment
 from textual.app import App
+from textual.color import Color
 from textual.filter import LineFilter
 
 from tcw.compiler.control.commands import Breakpoint
@@ -22,17 +26,56 @@ from tcw.compiler.trace.reader import TraceError, open_trace
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.kit.theme import THEMES, Theme, ThemeName
 from tcw.viewers.panes.view import Derived
-from tcw.viewers.plain import plain
+from tcw.viewers.plain import GLYPHS, can_encode, plain
 from tcw.viewers.reader import whole
 from tcw.viewers.recording import Recording
 from tcw.viewers.teaching.predict import QUESTIONS
 from tcw.viewers.text.processes import Several
-from tcw.workbench.cli import codes
-from tcw.workbench.tui.again import Word
+from tcw.workbench.request import codes
 from tcw.workbench.tui.bench import Bench
-from tcw.workbench.tui.feed import FileFeed
-from tcw.workbench.tui.glyphs import Ascii, needed
-from tcw.workbench.tui.live_feed import Feed, LiveFeed, Starts
+from tcw.workbench.tui.compile_plan import Word
+from tcw.workbench.tui.feed import Feed, FileFeed, LiveFeed, Starts
+
+TERMINALS = ("ansi", "cons25", "dumb", "linux", "vt100", "vt102", "vt220")
+"""Values of `TERM` whose fonts have few glyphs."""
+
+
+def needed(encoding: str, terminal: str) -> bool:
+    """Whether a terminal shows only ASCII, judged by its encoding and `TERM`."""
+    try:
+        "◆".encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return True
+    return terminal in TERMINALS
+
+
+class Ascii(LineFilter):
+    """Replaces glyphs by ASCII; keeps characters that `encoding` has and whose width is
+    unambiguous."""
+
+    def __init__(self, encoding: str = "utf-8") -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        return [
+            segment
+            if segment.text.isascii()
+            else Segment(
+                "".join(_instead(one, self._encoding) for one in segment.text), *segment[1:]
+            )
+            for segment in segments
+        ]
+
+
+@lru_cache(maxsize=4096)
+def _instead(character: str, encoding: str) -> str:
+    """A replacement of the same width, `?` where no character is similar."""
+    if character.isascii() or character in GLYPHS:
+        return GLYPHS.get(character, character)
+    sure = unicodedata.east_asian_width(character) != "A"
+    return character if sure and can_encode(character, encoding) else "?" * cell_len(character)
+
 
 LOOK_SECONDS = 2.0
 """How often to look whether the terminal is still there."""
@@ -66,7 +109,6 @@ class Workbench(App[None]):
             THEMES["mono" if colourless else theme or "dark"], spells_keys=ascii_only
         )
         self.feed: Feed = FileFeed(source) if isinstance(source, Path) else source
-        self.theme_chosen = theme is not None or colourless
         self.predict = predict
         """The reader guesses each fusion before it is shown."""
         self.questions = questions
@@ -98,7 +140,7 @@ class Workbench(App[None]):
             self.set_interval(LOOK_SECONDS, self._look_at_terminal)
         if self.follow is not None:
             self.set_interval(LOOK_SECONDS, self._look_at_folder)
-        bench = Bench(self.feed, self.look, self.theme_chosen, self.against)
+        bench = Bench(self.feed, self.look, self.against)
         bench.view.several = self.several
         bench.predicting.predict_first = self.predict
         bench.predicting.questions = self.questions
@@ -141,7 +183,7 @@ class Workbench(App[None]):
         usual = self.several.usual
         file = groups[number][0].file if number < len(groups) else unread[number - len(groups)].file
         against = self._usual if file != usual.file else None
-        bench = Bench(FileFeed(file), look, True, against)
+        bench = Bench(FileFeed(file), look, against)
         bench.view.several = self.several
         self.switch_screen(bench)
 

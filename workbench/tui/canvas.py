@@ -21,9 +21,8 @@ from tcw.viewers.panes.picture import Picture
 from tcw.viewers.panes.targets import ToBlock
 from tcw.viewers.panes.view import View
 from tcw.workbench.tui.canvas_paint import CanvasPaint
-from tcw.workbench.tui.messages import Moved, Opened
 from tcw.workbench.tui.paint import exactly
-from tcw.workbench.tui.pane import Make, PaneView
+from tcw.workbench.tui.pane import Make, Moved, Opened, PaneView
 
 AT_ONCE = 400
 """The most blocks that are laid out before the next frame."""
@@ -345,8 +344,8 @@ class CanvasView(PaneView):
         if name == "order":
             view.listed = not view.listed
             self._again()
-        elif name in ("wider", "narrower") and self.picture is not None:
-            view.scale = max(0, min(len(SCALES) - 1, view.scale + (1 if name == "wider" else -1)))
+        elif name in ("larger", "smaller") and self.picture is not None:
+            view.scale = max(0, min(len(SCALES) - 1, view.scale + (1 if name == "larger" else -1)))
             self._again()
             self._say(f"{SCALES[view.scale]}, {view.scale + 1} of {len(SCALES)}")
         elif name == "unfold_all" and self.picture is not None:
@@ -395,20 +394,17 @@ class CanvasView(PaneView):
             self.go(index)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        if self.picture is not None and event.y and (event.x or not self.rule):
-            event.prevent_default()
+        if self.picture is not None and event.y:
             self._grip = event.x, event.y
             self.capture_mouse()
 
     def on_mouse_up(self, event: events.MouseUp) -> None:
         if self._grip is not None:
-            event.prevent_default()
             self._grip = None
             self.release_mouse()
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         if self._grip is not None and event.button:
-            event.prevent_default()
             x, y = self._grip
             self._grip = event.x, event.y
             self.pan(x - event.x, y - event.y)

@@ -15,12 +15,11 @@ from tcw.viewers.panes import decision_bar
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.decided import as_decision, choice_of
 from tcw.workbench.tui.commands import command
+from tcw.workbench.tui.compile_again import CompileAgain
 from tcw.workbench.tui.desk import Controller
 from tcw.workbench.tui.driving import Driving
 from tcw.workbench.tui.overlay import PaletteChoice
-from tcw.workbench.tui.overrides import Overrides
-from tcw.workbench.tui.overruled import because
-from tcw.workbench.tui.running_again import RunningAgain
+from tcw.workbench.tui.overriding import Overriding, because
 
 
 @dataclass(eq=False)
@@ -28,8 +27,8 @@ class Deciding(Controller):
     """`a v f` answer the decision that waits; for one that was taken they offer a new run."""
 
     driving: Driving
-    overrides: Overrides
-    again: RunningAgain
+    overriding: Overriding
+    again: CompileAgain
 
     def arrived(self, records: list[AnyRecord]) -> None:
         """Show a refusal of an answer that came with new records."""
@@ -137,32 +136,32 @@ class Deciding(Controller):
             only,
         ]
 
-    def _overruled(self, decision: Decision, choice: str) -> Settings | None:
+    def _overrule_taken(self, decision: Decision, choice: str) -> Settings | None:
         """Add the choice to the overrides; return the settings of this run, None if there is no
         run."""
-        overruled = self.overrides.overruled
-        run = overruled.runs.get(self.view.run) or overruled.settings
+        history = self.overriding.history
+        run = history.runs.get(self.view.run) or history.settings
         if run is None:
             return None
-        overruled.wanted.pop(decision.id, None)
+        history.wanted.pop(decision.id, None)
         if choice != decision.default:
-            overruled.wanted[decision.id] = choice
-        self.overrides.show()
+            history.wanted[decision.id] = choice
+        self.overriding.show()
         self.desk.refresh_all()
         return run
 
     def _list(self, decision: Decision, choice: str) -> None:
-        run = self._overruled(decision, choice)
+        run = self._overrule_taken(decision, choice)
         if run is not None:
-            why = because(dict(run.overrides), self.overrides.overruled.wanted)
+            why = because(dict(run.overrides), self.overriding.history.wanted)
             more = "w compiles again with it" if self.view.driven else "W writes it for tcw step"
             self.desk.say(f"{plain(why)}: {more}, u forgets it")
 
     def _compile(self, decision: Decision, choice: str, until: Breakpoint | None = None) -> None:
-        run = self._overruled(decision, choice)
+        run = self._overrule_taken(decision, choice)
         if run is None:
             return
-        wanted = self.overrides.overruled.wanted
+        wanted = self.overriding.history.wanted
         why = because(dict(run.overrides), wanted)
         settings: Settings = structs.replace(run, overrides=dict(wanted))
         if not self.view.driven:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partialmethod
+from dataclasses import dataclass
+from functools import partial, partialmethod
 
 from tcw.viewers.panes.targets import ToFinding
 from tcw.workbench.tui.commands import command
 from tcw.workbench.tui.desk import Controller
 from tcw.workbench.tui.pane import PaneView
+from tcw.workbench.tui.screen_edges import Entered
 
 
 def _in_pane(act: Callable[[PaneView], object]) -> Callable[[Moving], None]:
@@ -96,3 +98,82 @@ class Moving(Controller):
 
     next_finding = command("Go to the next finding", "e")(partialmethod(_finding, 1))
     previous_finding = command("Go to the previous finding", "E")(partialmethod(_finding, -1))
+
+
+@dataclass(eq=False)
+class Searching(Controller):
+    """Finds a text in the rows of a pane."""
+
+    needle: str = ""
+    """What is searched for."""
+
+    @command("Search in this pane", "slash", shown="/")
+    def search(self) -> None:
+        pane = self.desk.focus_pane()
+        if pane is not None:
+            self.desk.entry.open(partial(self._changed, pane))
+
+    def _changed(self, pane: PaneView, entered: Entered) -> None:
+        self.needle = "" if entered.given_up else entered.words
+        if entered.settled or entered.given_up:
+            self.desk.set_focus(pane)
+        pane.needle = self.needle
+        pane.refresh()
+        if not self.needle:
+            return
+        index = pane.find(self.needle, pane.cursor if pane.cursor >= 0 else pane.top, 1)
+        self.desk.entry.note = "" if index >= 0 else "not found"
+        if index >= 0:
+            self._hit(pane, index)
+        elif entered.settled:
+            self.desk.say(f"no row of this pane has “{self.needle}”")
+
+    def forget(self) -> bool:
+        """End the search; False if there was none."""
+        if not self.needle:
+            return False
+        self.needle = ""
+        for pane in self.desk.panes():
+            pane.needle, pane.spot = "", -1
+            pane.refresh()
+        return True
+
+    def _hit(self, pane: PaneView, index: int) -> None:
+        pane.spot = index
+        if pane.rows[index].key:
+            pane.go(index)
+        else:
+            pane.show(index)
+        pane.refresh()
+
+    def _next(self, by: int) -> None:
+        pane = self.desk.focus_pane()
+        if pane is None:
+            return
+        if self.needle:
+            start = (pane.spot if pane.spot >= 0 else pane.cursor) + by
+            index = pane.find(self.needle, start, by)
+            if index >= 0:
+                self._hit(pane, index)
+            return
+        if self.desk.navigator.arrangement == "differences":
+            self.desk.say(self.desk.navigator.step(by, pane.pane))
+            self.desk.refresh_all()
+            return
+        panes = self.desk.stage.panes
+        spots = [(p, i) for p in panes if p is not pane for i in sorted(p.lit)]
+        if not spots:
+            self.desk.say("nothing that is shown has a counterpart here")
+            return
+        at = next((n for n, (p, i) in enumerate(spots) if p.spot == i), -1 if by > 0 else 0)
+        for other in panes:
+            other.spot = -1
+        other, index = spots[(at + by) % len(spots)]
+        other.spot = index
+        other.show(index)
+        for shown in panes:
+            shown.refresh()
+        self.desk.say(f"counterpart {(at + by) % len(spots) + 1} of {len(spots)}")
+
+    next_hit = command("Go to the next hit or counterpart", "n")(partialmethod(_next, 1))
+    previous_hit = command("Go to the previous hit or counterpart", "N")(partialmethod(_next, -1))

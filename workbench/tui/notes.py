@@ -17,8 +17,7 @@ from tcw.viewers.plain import plain, plain_lines
 from tcw.viewers.teaching.notes import DECISION, LONGEST, append, make, on_decision
 from tcw.workbench.tui.commands import command
 from tcw.workbench.tui.desk import Controller
-from tcw.workbench.tui.live_feed import LiveFeed
-from tcw.workbench.tui.messages import Delivered
+from tcw.workbench.tui.feed import Delivered, LiveFeed
 from tcw.workbench.tui.overlay import Sheet
 
 

@@ -1,22 +1,27 @@
-"""Overlays: the help, and the palette of all commands."""
+"""Dialogs: the help, the palette of all commands, and the question before a trace's code runs."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
+from rich.cells import cell_len, chop_cells
 from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tcw.viewers.kit.cells import pad
-from tcw.viewers.kit.spans import Line, width_of
+from tcw.viewers.kit.cells import pad, wrap
+from tcw.viewers.kit.spans import Line, Role, width_of
 from tcw.viewers.kit.theme import Theme, Tint
 from tcw.viewers.panes.rows import BLANK, Row
 from tcw.viewers.plain import plain
+from tcw.workbench.tui.compile_plan import Thing
 from tcw.workbench.tui.paint import exactly, paint
+
+Answer = TypeVar("Answer")
 
 
 class Sheet(Widget):
@@ -36,30 +41,66 @@ class Sheet(Widget):
         return Strip(exactly(segments, width, self.theme))
 
 
-class Help(ModalScreen[None]):
-    """One sentence, the keys, the badges: at most twenty lines."""
+class Dialog(ModalScreen[Answer]):
+    """A sheet that takes all keys; a click beside it gives up."""
 
-    DEFAULT_CSS = "Help { align: center middle; background: $background 0%; }"
+    DEFAULT_CSS = "Dialog { align: center middle; background: $background 0%; }"
 
-    def __init__(self, theme: Theme, lines: Sequence[Line]) -> None:
+    def __init__(self, theme: Theme) -> None:
         super().__init__()
         self.theme = theme
-        self.lines = list(lines)[:20]
+        self.sheet = Sheet(theme, 1, 1)
 
     def compose(self) -> ComposeResult:
-        width = min(self.app.size.width, max([40, *(width_of(line) for line in self.lines)]) + 4)
-        sheet = Sheet(self.theme, width, min(len(self.lines) + 2, self.app.size.height))
-        rows: list[tuple[Row, Tint]] = [(BLANK, "title")]
-        rows += [(Row(gutter=(("  ", "text"),), body=line), "title") for line in self.lines]
-        sheet.rows = rows
-        yield sheet
+        yield self.sheet
+
+    def fill(self, rows: Sequence[tuple[Row, Tint]], width: int, height: int) -> None:
+        """Show rows on a sheet of this size, as far as the screen has room."""
+        self.sheet.styles.width = min(width, self.app.size.width)
+        self.sheet.styles.height = min(height, self.app.size.height)
+        self.sheet.rows = rows
+        self.sheet.refresh()
+
+    def pressed(self, event: events.Key) -> None:
+        """A key; any gives up."""
+        self.dismiss(None)
 
     def on_key(self, event: events.Key) -> None:
         event.stop()
         event.prevent_default()
-        self.dismiss(None)
+        self.pressed(event)
 
-    def on_click(self) -> None:
+    def clicked(self, y: int) -> None:
+        """A line of the sheet was clicked."""
+
+    def on_click(self, event: events.Click) -> None:
+        widget, _ = self.get_widget_at(event.screen_x, event.screen_y)
+        if widget is not self.sheet:
+            self.dismiss(None)
+        else:
+            self.clicked(event.screen_y - self.sheet.region.y)
+
+
+def _indented(lines: Sequence[Line]) -> list[tuple[Row, Tint]]:
+    """The lines below a blank one."""
+    return [
+        (BLANK, "title"),
+        *((Row(gutter=(("  ", "text"),), body=line), "title") for line in lines),
+    ]
+
+
+class Help(Dialog[None]):
+    """One sentence, the keys, the badges."""
+
+    def __init__(self, theme: Theme, lines: Sequence[Line]) -> None:
+        super().__init__(theme)
+        self.lines = lines
+
+    def on_mount(self) -> None:
+        width = max([40, *(width_of(line) for line in self.lines)]) + 4
+        self.fill(_indented(self.lines), width, len(self.lines) + 2)
+
+    def clicked(self, y: int) -> None:
         self.dismiss(None)
 
 
@@ -75,29 +116,22 @@ class PaletteChoice:
     """Further words that find it."""
 
 
-class Palette(ModalScreen[PaletteChoice]):
+class Palette(Dialog[PaletteChoice]):
     """A list to filter by typing; returns the chosen entry, None for none."""
 
-    DEFAULT_CSS = "Palette { align: center top; background: $background 0%; }"
+    DEFAULT_CSS = "Palette { align: center top; }"
     HEIGHT = 14
 
     def __init__(self, theme: Theme, choices: Sequence[PaletteChoice], asks: str = "") -> None:
         """`asks`: the prompt, if the entries are not commands."""
-        super().__init__()
-        self.theme = theme
+        super().__init__(theme)
         self.choices = choices
         self.asks = plain(asks)
         self.words = ""
         self.index = 0
 
-    def compose(self) -> ComposeResult:
-        width = min(64, self.app.size.width)
-        rows = min(self.HEIGHT, len(self.choices))
-        self.sheet = Sheet(self.theme, width, min(rows + 3, self.app.size.height))
-        self.sheet.styles.margin = (2, 0, 0, 0)
-        yield self.sheet
-
     def on_mount(self) -> None:
+        self.sheet.styles.margin = (2, 0, 0, 0)
         self._fill()
 
     def found(self) -> list[PaletteChoice]:
@@ -127,12 +161,9 @@ class Palette(ModalScreen[PaletteChoice]):
             rows.append((row, "selected" if number == self.index else "title"))
         if not found:
             rows.append((Row(body=(("  no command has these words", "dim"),)), "title"))
-        self.sheet.rows = rows
-        self.sheet.refresh()
+        self.fill(rows, 64, min(self.HEIGHT, len(self.choices)) + 3)
 
-    def on_key(self, event: events.Key) -> None:
-        event.stop()
-        event.prevent_default()
+    def pressed(self, event: events.Key) -> None:
         found = self.found()
         if event.key == "escape":
             self.dismiss(None)
@@ -149,13 +180,117 @@ class Palette(ModalScreen[PaletteChoice]):
             self.index = 0
         self._fill()
 
-    def on_click(self, event: events.Click) -> None:
-        widget, _ = self.get_widget_at(event.screen_x, event.screen_y)
-        if widget is not self.sheet:
-            self.dismiss(None)
-            return
-        row = event.y - 2
-        found = self.found()
+    def clicked(self, y: int) -> None:
+        row, found = y - 2, self.found()
         first = max(0, min(self.index - self.HEIGHT // 2, len(found) - self.HEIGHT))
         if 0 <= row < self.HEIGHT and first + row < len(found):
             self.dismiss(found[first + row])
+
+
+NAMES = 11
+"""Width of the column of names, in cells."""
+WIDEST = 100
+
+
+class Consent(Dialog[bool]):
+    """Lists everything that would run, in full: long values wrap, and `y` counts only with the last
+    row on the screen. Without `things` it says why the file cannot run."""
+
+    def __init__(self, theme: Theme, why: str, things: Sequence[Thing] = ()) -> None:
+        """`why`: the reason for the new compile, or why there can be none."""
+        super().__init__(theme)
+        self.why = why
+        self.things = things
+        self.first = 0
+        self.ready = False
+        """Painted. Keys typed before that do not count."""
+
+    def on_mount(self) -> None:
+        self._fill()
+        self.call_after_refresh(self._painted)
+
+    def on_resize(self) -> None:
+        self.first = 0
+        self._fill()
+
+    def _painted(self) -> None:
+        self.ready = True
+
+    @property
+    def seen(self) -> bool:
+        """Whether the last row is on the screen."""
+        return self.first >= self.last
+
+    def _fill(self) -> None:
+        width, height = min(WIDEST, self.app.size.width), self.app.size.height
+        head, body = self._head(width), self._body(width)
+        room = max(1, height - len(head) - 3)
+        self.last = max(0, len(body) - room)
+        self.first = max(0, min(self.first, self.last))
+        shown = body[self.first : self.first + room]
+        lines = [*head, *shown, (), self._foot()]
+        self.fill(_indented(lines), width, len(lines) + 1)
+
+    def _head(self, width: int) -> list[Line]:
+        if not self.things:
+            return [(("Nothing was run", "title"),), ()]
+        said = (
+            "The trace names all of this, and whoever made the trace may mean harm. It would run "
+            "on this machine, as you."
+        )
+        asked: list[Line] = [(("Run this?  ", "title"), (plain(self.why)[: width - 20], "accent"))]
+        return [*asked, *(((one, "dim"),) for one in wrap(said, width - 4)), ()]
+
+    def _body(self, width: int) -> list[Line]:
+        if not self.things:
+            return [((one, "text"),) for one in wrap(self.why, width - 4)]
+        return [line for one in self.things for line in _lines(one, width - 4)]
+
+    def _foot(self) -> Line:
+        if not self.things:
+            return (("esc ", "key"), ("back", "dim"))
+        if not self.seen:
+            left = f"{self.last - self.first} more below  "
+            return (("j ", "key"), (left, "warn"), ("⏎ esc ", "key"), ("no", "dim"))
+        return (("y ", "key"), ("run it  ", "dim"), ("⏎ esc ", "key"), ("no", "strong"))
+
+    def pressed(self, event: events.Key) -> None:
+        page = max(1, self.app.size.height // 2)
+        by = {"down": 1, "j": 1, "up": -1, "k": -1, "pagedown": page, "space": page}
+        by |= {"pageup": -page, "ctrl+d": page, "ctrl+u": -page}
+        if event.key in by:
+            self.scroll_rows(by[event.key])
+        elif event.key == "y" and self.things:
+            if self.ready and self.seen:
+                self.dismiss(True)
+        else:
+            self.dismiss(False)
+
+    def scroll_rows(self, by: int) -> None:
+        self.first += by
+        self._fill()
+
+    def on_mouse_scroll_down(self) -> None:
+        self.scroll_rows(1)
+
+    def on_mouse_scroll_up(self) -> None:
+        self.scroll_rows(-1)
+
+
+def _lines(thing: Thing, width: int) -> list[Line]:
+    """The whole value of a thing, then its note, on the same line if there is room."""
+    room = max(10, width - NAMES)
+    value: Role = "warn" if thing.warns else "text"
+    rows: list[Line] = [((one, value),) for one in _chopped(thing.value, room)]
+    note = plain(thing.note)
+    if width_of(rows[-1]) + 2 + cell_len(note) <= room:
+        rows[-1] = (*rows[-1], (f"  {note}".rstrip(), "dim"))
+    else:
+        rows += [((one, "dim"),) for one in _chopped(note, room)]
+    names = [thing.name, *[""] * (len(rows) - 1)]
+    return [((pad(name, NAMES), "key"), *row) for name, row in zip(names, rows, strict=True)]
+
+
+def _chopped(words: str, width: int) -> list[str]:
+    """Split into lines of `width` cells; unlike `wrap`, this keeps every blank."""
+    return chop_cells(plain(words), width) or [""]

@@ -20,22 +20,29 @@ from tcw.viewers.kit.spans import width_of
 from tcw.viewers.kit.theme import Theme, Tint
 from tcw.viewers.panes.rows import Content, Row, Rows
 from tcw.viewers.panes.targets import RowTarget
-from tcw.workbench.tui.messages import Moved, Opened
 from tcw.workbench.tui.paint import exactly, fill, paint
 
 Make = Callable[[int], Content]
 
 
+@dataclass(eq=False)
+class PaneMessage(Message):
+    """Something happened on a row of a pane."""
+
+    pane: PaneView
+    row: Row
+
+
+class Moved(PaneMessage):
+    """The cursor is on another row."""
+
+
+class Opened(PaneMessage):
+    """`⏎` or a second click."""
+
+
 class PaneView(Widget, can_focus=True):
     """Shows what `make` returns for its width. Only the visible rows are ever made."""
-
-    @dataclass(eq=False)
-    class Dragged(Message):
-        """The rule at the left of a pane, or its title row (`down`), was dragged by some cells."""
-
-        pane: PaneView
-        by: int
-        down: bool
 
     DEFAULT_CSS = "PaneView { height: 1fr; width: 1fr; }"
 
@@ -66,8 +73,6 @@ class PaneView(Widget, can_focus=True):
         """Rows that fitted when the content was made."""
         self._painted: list[tuple[object, ...]] = []
         """What each line on the screen was painted from."""
-        self._dragged: tuple[int, int, bool] | None = None
-        """Where the drag began, and whether it drags the title row."""
 
     @property
     def active(self) -> bool:
@@ -350,24 +355,6 @@ class PaneView(Widget, can_focus=True):
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
         event.stop()
         self.scroll_rows(-3)
-
-    def on_mouse_down(self, event: events.MouseDown) -> None:
-        if event.y == 0 or (self.rule and event.x == 0):
-            self._dragged = (event.screen_x, event.screen_y, event.y == 0)
-            self.capture_mouse()
-
-    def on_mouse_move(self, event: events.MouseMove) -> None:
-        if self._dragged is not None:
-            x, y, down = self._dragged
-            by = event.screen_y - y if down else event.screen_x - x
-            if by:
-                self._dragged = (event.screen_x, event.screen_y, down)
-                self.post_message(self.Dragged(self, by, down))
-
-    def on_mouse_up(self, event: events.MouseUp) -> None:
-        if self._dragged is not None:
-            self._dragged = None
-            self.release_mouse()
 
     def _owner(self, index: int) -> int:
         """The row itself if it can be selected, else the nearest such row above with no blank row

@@ -22,12 +22,11 @@ from tcw.viewers.teaching.predict import (
 )
 from tcw.workbench.tui.commands import command
 from tcw.workbench.tui.desk import Controller
-from tcw.workbench.tui.driving import Driving
+from tcw.workbench.tui.driving import Driving, Scrubbing
 from tcw.workbench.tui.hints import Hint, hints_of
-from tcw.workbench.tui.scrubbing import Scrubbing
 
 GUESSING = hints_of("=y: fused | =n: kept apart | =-: skip | =?: hint | =esc: end predict")
-TOLD = hints_of("=space: next | down up: move | =esc: end predict")
+ANSWERED = hints_of("=space: next | down up: move | =esc: end predict")
 ANSWERS: dict[str, GuessedChoice] = {"y": "fuse", "n": "apart", "minus": ""}
 
 
@@ -195,7 +194,7 @@ class Predicting(Controller):
 
     @property
     def hints(self) -> tuple[Hint, ...]:
-        return GUESSING if self.quiz.question is not None else TOLD
+        return GUESSING if self.quiz.question is not None else ANSWERED
 
     def bar(self, width: int) -> list[Row]:
         return score.bar(self.view, self.quiz, width)

@@ -14,7 +14,6 @@ from tcw.viewers.plain import plain
 from tcw.workbench.tui.commands import command
 from tcw.workbench.tui.comparing import Comparing
 from tcw.workbench.tui.desk import Controller
-from tcw.workbench.tui.reading import FeedReader
 
 FOLLOWS = (
     "kernel", "fusion", "fusion-narrow", "causes", "profile", "region-eager", "region-compiled",
@@ -31,7 +30,6 @@ ORDERS = {
 class Turning(Controller):
     """Shows another item in a pane, or the same item differently."""
 
-    reading: FeedReader
     comparing: Comparing
 
     def _update(self, follows: Callable[[str], bool]) -> None:
@@ -134,7 +132,7 @@ class Turning(Controller):
         view.run, view.playhead = number, 0
         view.kernel = view.pair = view.variant = view.region = ""
         view.finding = view.site = view.cause = 0
-        self.reading.show_facts()
+        self.desk.reading.show_facts()
         run = next((r for r in self.desk.recording.all(Run) if r.number == number), None)
         await self.desk.rebuild()
         self.desk.say(f"run {number}  {plain(run.because) if run else ''}".rstrip())
@@ -170,6 +168,10 @@ class Turning(Controller):
     def _only_in_picture(self) -> None:
         self.desk.say("this is for the picture of a graph: focus it first")
 
+    larger = command("Draw a graph larger", "plus", "equals_sign", shown="+")(
+        partialmethod(_only_in_picture)
+    )
+    smaller = command("Draw a graph smaller", "minus", shown="−")(partialmethod(_only_in_picture))
     weights = command("Show or hide the weights in a graph", "I")(partialmethod(_only_in_picture))
     unfold_all = command("Draw all of a graph, or fold it by module", "A")(
         partialmethod(_only_in_picture)

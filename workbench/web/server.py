@@ -20,11 +20,9 @@ import click
 import textual_serve
 from aiohttp import web
 
-from tcw.workbench.cli.faults import report_fault
-from tcw.workbench.web.connections import Connection, Connections, Loop
-from tcw.workbench.web.messages import MESSAGE_BYTES, fitting
-from tcw.workbench.web.session import PATIENCE, PageSession
-from tcw.workbench.web.visitors import Visitors
+from tcw.workbench.request.faults import report_fault
+from tcw.workbench.web.connections import Connection, Connections, Loop, Visitors
+from tcw.workbench.web.session import MESSAGE_BYTES, PATIENCE, PageSession, fitting
 
 HERE = Path(__file__).parent
 STATIC = Path(textual_serve.__file__).parent / "static"

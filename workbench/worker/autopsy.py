@@ -19,9 +19,8 @@ from tcw.compiler.trace.records import (
     Settings,
     Start,
 )
-from tcw.workbench.worker.blame import Blame, said_by_machine
+from tcw.workbench.worker.blame import Blame, deepest, dumped_frames, said_by_machine, source_line
 from tcw.workbench.worker.exits import RECORDS_CLOSED
-from tcw.workbench.worker.places import deepest, dumped_frames, source_line
 
 Stopped = Literal["timeout", "interrupted"]
 """Why the front end ends a worker."""

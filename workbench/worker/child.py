@@ -14,14 +14,13 @@ import sys
 import threading
 import time
 import uuid
-from functools import partial
 
 import msgspec
 
 from tcw.compiler.control.commands import AnyCommand
 from tcw.compiler.trace.reader import TraceDecoder
 from tcw.compiler.trace.records import End, Failure, Record, Start
-from tcw.workbench import DOOR
+from tcw.workbench import own_command
 from tcw.workbench.worker.autopsy import Autopsy, Stopped
 from tcw.workbench.worker.guardian import RECORDING, kill_marked, new_caches, remove_caches
 from tcw.workbench.worker.output import OutputStream
@@ -44,19 +43,12 @@ _READ_BYTES = 1 << 18
 
 
 def start_process(
-    arguments: list[str], environment: dict[str, str], inherited: list[int]
+    command: list[str], environment: dict[str, str], inherited: list[int]
 ) -> subprocess.Popen[bytes]:
-    """Start Python on a script with `arguments`, in a session of its own. It inherits the
-    descriptors `inherited` under their numbers; its output comes through pipes."""
-    return start_python(sys.executable, arguments, environment, inherited)
-
-
-def start_python(
-    python: str, arguments: list[str], environment: dict[str, str], inherited: list[int]
-) -> subprocess.Popen[bytes]:
-    """The same with the interpreter `python`."""
+    """Start a process of ours in a session of its own. It inherits the descriptors `inherited`
+    under their numbers; its output comes through pipes."""
     return subprocess.Popen(
-        [python, "-P", *arguments],
+        command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -167,11 +159,11 @@ class Child:
             self.trace.descriptor,
         )
         try:
-            start = partial(start_python, self._python) if self._python else start_process
-            process = start(
-                [DOOR, "--worker", "record", self._caches, *pipes.arguments()],
+            words = ("--worker", "record", self._caches, *map(str, pipes))
+            process = start_process(
+                own_command(*words, python=self._python),
                 {**os.environ, RECORDING: self._mark, **_fresh_caches(self._caches)},
-                pipes.inherited(),
+                [number for number in pipes if number >= 0],
             )
         finally:
             for number in (read_commands, read_lifeline, write_records, write_faults, write_status):

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from tcw.compiler.control.hooks import Hook
 from tcw.compiler.processor import processor_name
 from tcw.compiler.trace.records import HookStatus
 from tcw.workbench.worker.findings import Findings
@@ -70,34 +71,39 @@ def _version(module: Any) -> str:
 
 def _hooks() -> tuple[tuple[HookStatus, ...], str]:
     try:
-        recorded = importlib.import_module("tcw.compiler.pipeline").statuses()
-        measured = importlib.import_module("tcw.workbench.worker.measuring_hooks").statuses()
-        profiled = importlib.import_module("tcw.compiler.measure.hooks").HOOKS
-        return (*recorded, *measured, *(hook.check() for hook in (*profiled, *_of_engine()))), ""
+        from tcw.compiler import pipeline
+        from tcw.compiler.measure.hooks import HOOKS
+        from tcw.workbench.worker import measuring_hooks
+
+        checked = (hook.check() for hook in (*HOOKS, *_of_engine()))
+        return (*pipeline.statuses(), *measuring_hooks.statuses(), *checked), ""
     except Exception as error:
         return (), f"the hooks cannot be checked: {type(error).__name__}: {error}"
 
 
-def _of_engine() -> tuple[Any, ...]:
+def _of_engine() -> tuple[Hook, ...]:
     """Our engine's hooks: only what it cannot do without, if it cannot be imported."""
     try:
-        found: tuple[Any, ...] = importlib.import_module("tcw.compiler.engine.hooks").HOOKS
+        from tcw.compiler.engine.hooks import HOOKS
     except (ImportError, AttributeError):
-        found = (importlib.import_module("tcw.compiler.engine.requirements").HOOK,)
-    return found
+        from tcw.compiler.engine.requirements import HOOK
+
+        return (HOOK,)
+    return HOOKS
 
 
 def _engine() -> tuple[str, str]:
     """Name what our own compiler generates code for, or the reason why it cannot."""
     try:
-        importlib.import_module("tcw.compiler.engine.backend")
-        isa = importlib.import_module("tcw.compiler.codegen.cpp.isa").detect()
-        runtime = importlib.import_module("tcw.compiler.runtime.toolchain")
-        found = runtime.find_compiler()
+        import tcw.compiler.engine.backend  # noqa: F401
+        from tcw.compiler.codegen.cpp.isa import detect
+        from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
+
+        isa, found = detect(), find_compiler()
     except Exception as error:
         return "", f"{type(error).__name__}: {error}"
     words = f"C++ for {isa.name}, {8 * isa.vector_bytes} bits"
-    if isinstance(found, runtime.NoCompiler):
+    if isinstance(found, NoCompiler):
         return words, str(found.reason)
     return words, ""
 

@@ -7,7 +7,6 @@ are lost; the front end starts a new one for the next run.
 from __future__ import annotations
 
 import copy
-import importlib
 import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -24,34 +23,30 @@ from tcw.compiler.control.safely import Safely
 from tcw.compiler.control.stages import reached
 from tcw.compiler.control.user_error import UserError
 from tcw.compiler.measure.calls.runs import Model, RandomState, original_of, prepare
-from tcw.compiler.measure.host import Host
 from tcw.compiler.measure.what_if.finished_run import FinishedRun
 from tcw.compiler.trace.records import CallTimes, Engine, Settings, Warned
 from tcw.compiler.trace.writer import TraceWriter
 from tcw.workbench.worker import measuring_hooks
-from tcw.workbench.worker.backends import alone, torch_compile, undo_compile
+from tcw.workbench.worker.backends import alone, applied, torch_compile, undo_compile
 from tcw.workbench.worker.edited import edited_texts, read_as, shown_as
 from tcw.workbench.worker.environment import environment
 from tcw.workbench.worker.failures import Ended, failure_of
 from tcw.workbench.worker.forget import beside_what_is_compiled, caches_folder, forget_compiled
 from tcw.workbench.worker.inputs import mark_dynamic, named_arguments, parameters
 from tcw.workbench.worker.load import Loaded, form_of
-from tcw.workbench.worker.notes import WorkerRecorder
-from tcw.workbench.worker.ourselves import measuring, unrecorded
 from tcw.workbench.worker.protocol import Job
-from tcw.workbench.worker.recording import run_record, specified
 from tcw.workbench.worker.session import ENGINES, Session, hand_over, load, script, takes_a_call
-from tcw.workbench.worker.specification import CallSpecification
-from tcw.workbench.worker.torch_settings import applied
+from tcw.workbench.worker.specification import CallSpecification, specified
+from tcw.workbench.worker.start import run_record
+from tcw.workbench.worker.unrecorded import host_of, unrecorded
 from tcw.workbench.worker.user_code import UserCode, read_user_code
+from tcw.workbench.worker.worker_recorder import WorkerRecorder
 
 KEPT_RUNS = 4
 """Runs whose code is kept for timing: the first, and the latest others."""
 
 Given = tuple[str | tuple[str, ...], ...]
 """The settings that decide which model and inputs a run has."""
-
-Compare = Callable[[Host, FinishedRun, FinishedRun, Literal["kernel", "graph", "call"], str], None]
 
 
 @dataclass
@@ -294,9 +289,9 @@ class Driven:
             recorder.emit(CallTimes(run=number, reason=f"run {number} is not in this process"))
             return
         with Safely(recorder, "timing calls"):
-            turn = importlib.import_module("tcw.compiler.measure.what_if.turn")
-            time_calls: Callable[[Host, FinishedRun, int], None] = turn.time_calls
-            time_calls(measuring(recorder), self.finished[number], rounds)
+            from tcw.compiler.measure.what_if.turn import time_calls
+
+            time_calls(host_of(recorder), self.finished[number], rounds)
 
     def _measure(self, base: int, run: int, scope: Literal["kernel", "graph", "call"]) -> None:
         recorder = self.recorder
@@ -311,10 +306,10 @@ class Driven:
                 )
                 return
         with Safely(recorder, "a comparison of two runs"):
-            what_if = importlib.import_module("tcw.compiler.measure.what_if.compare")
-            compare: Compare = what_if.compare
+            from tcw.compiler.measure.what_if.compare import compare
+
             runs = self.finished[base], self.finished[run]
-            compare(measuring(recorder), *runs, scope, measuring_hooks.missing())
+            compare(host_of(recorder), *runs, scope, measuring_hooks.missing())
 
 
 def given_by(settings: Settings) -> Given:

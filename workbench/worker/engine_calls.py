@@ -13,10 +13,10 @@ from tcw.compiler.trace.records import CallEnd, CallStart, Engine, Progress
 from tcw.workbench.worker.backends import compiled, is_compiled, undo_compile
 from tcw.workbench.worker.blame import of_call
 from tcw.workbench.worker.failures import Ended, doing_of, ended_by, failure_of
+from tcw.workbench.worker.guardian import children_cpu_seconds
 from tcw.workbench.worker.inputs import mark_dynamic, named_arguments, parameters
-from tcw.workbench.worker.notes import WorkerRecorder
-from tcw.workbench.worker.ourselves import measuring, unrecorded
-from tcw.workbench.worker.processes import children_cpu_seconds
+from tcw.workbench.worker.unrecorded import host_of, unrecorded
+from tcw.workbench.worker.worker_recorder import WorkerRecorder
 
 
 class EngineCalls:
@@ -50,7 +50,7 @@ class EngineCalls:
             return ended_by(error)
         self.children = children_cpu_seconds()
         if self.settings.until == "run":
-            self.reference = Reference(self.original, measuring(recorder), self.engine)
+            self.reference = Reference(self.original, host_of(recorder), self.engine)
         for number, inputs in enumerate(self.sets, 1):
             ended = self._call(number, inputs)
             if ended is not None:

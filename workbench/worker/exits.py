@@ -12,7 +12,7 @@ from typing import NoReturn
 from tcw.compiler.control.describe import describe
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.trace.records import Failure, Location
-from tcw.workbench.worker.places import source_line
+from tcw.workbench.worker.blame import source_line
 
 RECORDS_CLOSED = 83
 """Status of a worker that can write no more records: the user's program closed its pipe."""

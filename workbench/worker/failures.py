@@ -13,8 +13,15 @@ from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.user_error import UserError
 from tcw.compiler.graphs.lines import from_summary, ours, outside_torch
 from tcw.compiler.trace.records import Failure, Location, Status
-from tcw.workbench.worker.blame import Blame, cause, chain, machine_fault
-from tcw.workbench.worker.places import deepest, source_line, traceback_frames
+from tcw.workbench.worker.blame import (
+    Blame,
+    cause,
+    chain,
+    deepest,
+    machine_fault,
+    source_line,
+    traceback_frames,
+)
 
 TORCH_FRAMES = 3
 """Frames inside torch that a traceback keeps: the deepest ones."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 import os
 import select
 import subprocess
-import sys
 import tempfile
 import time
 
-from tcw.workbench import DOOR
+from tcw.workbench import own_command
 from tcw.workbench.worker.guardian import fork_worker, new_caches, remove_caches
 
 START_SECONDS = 20.0
@@ -35,9 +34,7 @@ def run(arguments: list[str]) -> None:
 
 
 def command(caches: str, lifeline: int, status: int) -> list[str]:
-    return [
-        sys.executable, "-P", DOOR, "--worker", "guarded", caches, str(lifeline), str(status),
-    ]  # fmt: skip
+    return own_command("--worker", "guarded", caches, str(lifeline), str(status))
 
 
 def guardian_fault() -> str:

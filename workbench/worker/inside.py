@@ -21,8 +21,8 @@ from tcw.compiler.measure.probes.kernel_nests import kernel_nests
 from tcw.workbench.worker.backends import compiled
 from tcw.workbench.worker.engine_calls import EngineCalls
 from tcw.workbench.worker.failures import Ended
-from tcw.workbench.worker.notes import WorkerRecorder
-from tcw.workbench.worker.ourselves import measuring
+from tcw.workbench.worker.unrecorded import host_of
+from tcw.workbench.worker.worker_recorder import WorkerRecorder
 
 _SETTLING = 4
 """The maximum number of calls until one compiles nothing: fewer than torch's limit of recompiles,
@@ -41,7 +41,7 @@ class Inside:
         alone: bool,
     ) -> None:
         self.recorder = recorder
-        self.host = measuring(recorder)
+        self.host = host_of(recorder)
         self.original = original
         self.optimizer = optimizer
         """From the user's file, or None."""

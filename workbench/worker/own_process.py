@@ -24,13 +24,12 @@ from tcw.compiler.trace.bounded import Bound, size_of
 from tcw.compiler.trace.records import End, Settings, Status
 from tcw.compiler.trace.writer import TraceWriter
 from tcw.start_up import SAMPLE_VARIABLE
+from tcw.workbench.worker.backends import counting_calls
 from tcw.workbench.worker.environment import environment
 from tcw.workbench.worker.failures import ended_by, failure_of
-from tcw.workbench.worker.notes import WorkerRecorder
-from tcw.workbench.worker.patched import counting_calls
 from tcw.workbench.worker.start import start_of
-from tcw.workbench.worker.streams import RecordStream
-from tcw.workbench.worker.trace_file import TraceFile
+from tcw.workbench.worker.trace_file import RecordStream, TraceFile
+from tcw.workbench.worker.worker_recorder import WorkerRecorder
 
 
 @contextmanager

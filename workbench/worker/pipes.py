@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Pipes:
+class Pipes(NamedTuple):
     """The worker's end of each pipe, in the order of its command line."""
 
     commands: int
@@ -22,16 +21,6 @@ class Pipes:
     """Written by the guardian: the worker's wait status."""
     trace: int
     """The trace file, opened for appending; -1 for none."""
-
-    def arguments(self) -> list[str]:
-        return [str(number) for number in astuple(self)]
-
-    def inherited(self) -> list[int]:
-        return [number for number in astuple(self) if number >= 0]
-
-    @classmethod
-    def parse(cls, arguments: list[str]) -> Pipes:
-        return cls(*(int(number) for number in arguments))
 
     def keep_from_children(self) -> None:
         """Close them in programs that the user's file starts."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from importlib import import_module
 
 from tcw.workbench.worker.guardian import die_with, fork_worker
 from tcw.workbench.worker.pipes import Pipes
@@ -16,7 +15,7 @@ def run(argv: list[str]) -> None:
     verb, *rest = argv or [""]
     if verb == "record":
         caches, *numbers = rest
-        pipes = Pipes.parse(numbers)
+        pipes = Pipes(*map(int, numbers))
         pipes.keep_from_children()
         # The fork comes first: whatever the worker starts later has a guardian above it.
         fork_worker(pipes.lifeline, pipes.status, caches)
@@ -24,10 +23,14 @@ def run(argv: list[str]) -> None:
 
         record(pipes)
     elif verb == "guarded":
-        import_module("tcw.workbench.worker.guarded").run(rest)
+        from tcw.workbench.worker import guarded
+
+        guarded.run(rest)
     elif verb == "doctor":
         die_with(os.getppid())
-        import_module("tcw.workbench.worker.doctor").report()
+        from tcw.workbench.worker.doctor import report
+
+        report()
     else:
         sys.stderr.write(f"the worker knows no {verb!r}\n")
         os._exit(2)

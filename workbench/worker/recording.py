@@ -9,22 +9,21 @@ from typing import NoReturn
 
 import msgspec
 
-from tcw.compiler.control.commands import Rerun
 from tcw.compiler.control.live import Live
 from tcw.compiler.control.user_error import UserError
-from tcw.compiler.trace.records import End, Failure, Progress, Run, Settings, Warned
+from tcw.compiler.trace.records import End, Failure, Progress, Warned
 from tcw.compiler.trace.writer import TraceWriter
 from tcw.workbench.worker.blame import of_recording
 from tcw.workbench.worker.edited import edited_texts, read_as
 from tcw.workbench.worker.exits import RECORDS_CLOSED, flush_output, leave, watch_os_exit
 from tcw.workbench.worker.failures import Ended, failure_of
-from tcw.workbench.worker.notes import WorkerRecorder
 from tcw.workbench.worker.pipes import Pipes
 from tcw.workbench.worker.protocol import DUMP_SIGNAL, Job
-from tcw.workbench.worker.specification import CallSpecification, SpecificationError, parse_inputs
-from tcw.workbench.worker.start import start_of
-from tcw.workbench.worker.streams import RecordStream
+from tcw.workbench.worker.specification import specified
+from tcw.workbench.worker.start import run_record, start_of
+from tcw.workbench.worker.trace_file import RecordStream
 from tcw.workbench.worker.user_code import read_user_code
+from tcw.workbench.worker.worker_recorder import WorkerRecorder
 
 
 def record(pipes: Pipes) -> NoReturn:
@@ -92,15 +91,6 @@ def record(pipes: Pipes) -> NoReturn:
     end(outcome)
 
 
-def run_record(number: int, settings: Settings, rerun: Rerun | None) -> Run:
-    """The record with which a run of a driven recording begins."""
-    if rerun is None:
-        return Run(number=number, settings=settings)
-    return Run(
-        number=number, settings=settings, because=rerun.because, compared_with=rerun.compare_with
-    )
-
-
 def _perform(recorder: WorkerRecorder, job: Job, live: Live | None, resting: list[Ended]) -> Ended:
     settings = recorder.settings
     recorder.emit(Progress(stage="load", activity=f"reading {os.path.basename(settings.file)}"))
@@ -141,13 +131,6 @@ def _perform(recorder: WorkerRecorder, job: Job, live: Live | None, resting: lis
         resting[:] = [] if ended is None else [ended]
 
     return Driven(recorder, code, calls, live, job, rests).runs()
-
-
-def specified(settings: Settings) -> list[CallSpecification]:
-    try:
-        return [parse_inputs(text) for text in settings.inputs]
-    except SpecificationError as error:
-        raise UserError(str(error), type="BadInputs", doing="reading --inputs") from error
 
 
 def _first_line(descriptor: int) -> tuple[bytes, bytes]:

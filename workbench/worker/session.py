@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Callable
@@ -20,20 +19,17 @@ from tcw.compiler.control.user_error import UserError
 from tcw.compiler.measure.calls.runs import Model, RandomState, Twin, original_of
 from tcw.compiler.measure.rounds.speed import time_engines
 from tcw.compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
-from tcw.workbench.worker import patched
-from tcw.workbench.worker.backends import register
+from tcw.workbench.worker.backends import applied, counting_calls, register, warn_if_replaced
 from tcw.workbench.worker.engine_calls import EngineCalls
 from tcw.workbench.worker.environment import environment
 from tcw.workbench.worker.failures import Ended, ended_by, failure_of
 from tcw.workbench.worker.forget import beside_what_is_compiled
 from tcw.workbench.worker.inputs import check_arguments, parameters, with_tensors
-from tcw.workbench.worker.load import Loaded, form_of, load_model, run_script
-from tcw.workbench.worker.notes import WorkerRecorder
-from tcw.workbench.worker.ourselves import measuring
-from tcw.workbench.worker.script_call import load_call
+from tcw.workbench.worker.load import Loaded, form_of, load_call, load_model, run_script
 from tcw.workbench.worker.specification import CallSpecification
-from tcw.workbench.worker.torch_settings import applied
+from tcw.workbench.worker.unrecorded import host_of
 from tcw.workbench.worker.user_code import UserCode
+from tcw.workbench.worker.worker_recorder import WorkerRecorder
 
 if TYPE_CHECKING:
     from tcw.workbench.worker.inside import Inside
@@ -77,7 +73,7 @@ def script(recorder: WorkerRecorder, code: UserCode) -> Ended:
     """Run the file as a script, recorded."""
     name = os.path.basename(code.file)
     recorder.emit(Progress(stage="load", activity=f"running {name}"))
-    with patched.counting_calls(recorder):
+    with counting_calls(recorder):
         ended = _guarded(recorder, "running the script", lambda: _run_script(recorder, code))
     if ended[0] == "ok" and not recorder.calls:
         recorder.emit(
@@ -110,7 +106,7 @@ def load(
         ended = _guarded(
             recorder, "loading", lambda: found.append(load_model(code, settings, calls))
         )
-    patched.warn_if_replaced(recorder)
+    warn_if_replaced(recorder)
     if not found:
         return ended, None
     if settings.as_tensors:
@@ -209,7 +205,7 @@ class Session:
                 self._compile_side_by_side(done)
             engines = [one.as_compiled() for one in done]
             with self._limit_for_all(fails=len(done) > 1):
-                time_engines(measuring(recorder), reference.twin.model, engines, sets)
+                time_engines(host_of(recorder), reference.twin.model, engines, sets)
         return "ok", None
 
     def _limit_for_all(self, fails: bool) -> AbstractContextManager[Any]:
@@ -236,10 +232,11 @@ class Session:
 
     def _looking_inside(self) -> Inside:
         if self._inside is None:
-            made: type[Inside] = importlib.import_module("tcw.workbench.worker.inside").Inside
+            from tcw.workbench.worker.inside import Inside
+
             loaded = self.loaded
             original, alone = original_of(loaded.model), len(self.engines) == 1
-            self._inside = made(self.recorder, original, loaded.optimizer, loaded.sets, alone)
+            self._inside = Inside(self.recorder, original, loaded.optimizer, loaded.sets, alone)
         return self._inside
 
     def _copy(self, original: Model) -> Model:

@@ -16,7 +16,9 @@ import re
 import warnings
 from dataclasses import dataclass
 
+from tcw.compiler.control.user_error import UserError
 from tcw.compiler.trace.dtypes import SHORT_NAMES
+from tcw.compiler.trace.records import Settings
 
 DTYPES = {
     **{short: name for name, short in SHORT_NAMES.items()},
@@ -73,6 +75,14 @@ class SpecificationError(ValueError):
 def parse_inputs(text: str) -> CallSpecification:
     """Read the arguments of one call. Raises `SpecificationError`."""
     return _Parser(text).call()
+
+
+def specified(settings: Settings) -> list[CallSpecification]:
+    """The calls that `--inputs` asks for. Raises `UserError`."""
+    try:
+        return [parse_inputs(text) for text in settings.inputs]
+    except SpecificationError as error:
+        raise UserError(str(error), type="BadInputs", doing="reading --inputs") from error
 
 
 class _Parser:

@@ -1,4 +1,4 @@
-"""The first record of a recording."""
+"""The first records of a recording, and of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import os
 import platform
 import time
 
-from tcw.compiler.trace.records import Settings, Start
+from tcw.compiler.control.commands import Rerun
+from tcw.compiler.trace.records import Run, Settings, Start
 from tcw.compiler.trace.records.base import SCHEMA_VERSION
 
 
@@ -23,6 +24,15 @@ def start_of(settings: Settings, started: float) -> Start:
         time=time.time() - (time.monotonic() - started),
         rank=_number("RANK"),
         ranks=_number("WORLD_SIZE") or 0,
+    )
+
+
+def run_record(number: int, settings: Settings, rerun: Rerun | None) -> Run:
+    """The record with which a run of a driven recording begins."""
+    if rerun is None:
+        return Run(number=number, settings=settings)
+    return Run(
+        number=number, settings=settings, because=rerun.because, compared_with=rerun.compare_with
     )
 
 

@@ -12,7 +12,7 @@ from tcw.compiler.trace.records import (
 )
 from tcw.compiler.trace.records.session import Engine
 from tcw.viewers.recording import Recording
-from tcw.workbench.tui.overruled import to_toml
+from tcw.workbench.tui.overriding import to_toml
 from tcw.workbench.worker.client import record
 from tests.cpu.command_line import ROOT, tcw
 from tests.cpu.step.terminal import needs_tmux, terminal

@@ -13,8 +13,7 @@ import pytest
 from tcw.viewers.summary.budget import Tolerance
 from tcw.viewers.words import NOT_IN_LOG
 from tcw.workbench.check import budget_file
-from tcw.workbench.check.imports import reached_files
-from tcw.workbench.check.runs import changed_since
+from tcw.workbench.check.runs import changed_since, reached_files
 from tcw.workbench.check.targets import NoProject, find, read
 from tcw.workbench.cli.main import main
 

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 
 from tcw.compiler.trace.records import AnyRecord, End, Settings
-from tcw.workbench.cli import codes
 from tcw.workbench.cli.main import VERBS, first_line, main
+from tcw.workbench.request import codes
 from tests.block_trace import block_trace
 from tests.no_torch import traces
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
-from tcw.workbench.cli import codes, config
-from tcw.workbench.cli.config import COMMAND_LINE_ONLY
 from tcw.workbench.cli.main import main
+from tcw.workbench.request import codes, config
+from tcw.workbench.request.config import COMMAND_LINE_ONLY
 from tests.no_torch import traces
 from tests.no_torch.cli.test_commands import Client, client, model
 

@@ -11,8 +11,9 @@ import msgspec
 import pytest
 
 from tcw.compiler.trace.records import AnyRecord
-from tcw.workbench.cli import codes, page
+from tcw.workbench.cli import page
 from tcw.workbench.cli.main import main
+from tcw.workbench.request import codes
 from tests.block_trace import block_trace
 from tests.conftest import GOLDENS, Golden
 from tests.no_torch import schemas

@@ -11,10 +11,9 @@ from msgspec import structs
 
 from tcw.compiler.trace.records import Settings, Timed, Trial
 from tcw.viewers.summary.profile.causes.cause import TOGETHER, best_of_groups, chosen
-from tcw.workbench.cli import codes
-from tcw.workbench.cli.edits import source_diff
-from tcw.workbench.cli.outputs import Outputs
-from tcw.workbench.cli.patch import write_patch
+from tcw.workbench.cli.edits import source_diff, write_patch
+from tcw.workbench.cli.written_files import Outputs
+from tcw.workbench.request import codes
 
 TEXT = "def model(x):\n    print(x)\n    return x\n"
 EDITED = "def model(x):\n    pass\n    return x\n"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tcw.viewers.markdown import MARKER
-from tcw.workbench.cli import codes
 from tcw.workbench.cli.main import main
+from tcw.workbench.request import codes
 from tests.no_torch.tui.conftest import block_file
 
 __all__ = ["block_file"]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tcw.workbench.cli import codes
 from tcw.workbench.cli.main import main
+from tcw.workbench.request import codes
 from tcw.workbench.tui import app
-from tcw.workbench.tui.again import Word
+from tcw.workbench.tui.compile_plan import Word
 from tests.no_torch.cli.test_commands import ROOT
 from tests.no_torch.tui.conftest import block_file
 

@@ -13,8 +13,8 @@ import pytest
 
 from tcw.compiler import output_file
 from tcw.viewers.json_text import json_text
-from tcw.workbench.cli import codes
 from tcw.workbench.cli.main import main
+from tcw.workbench.request import codes
 from tcw.workbench.worker.trace_file import TraceFile
 from tests.no_torch import profiles
 from tests.no_torch.cli.test_commands import Client, client, model  # noqa: F401

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from tcw.workbench.cli.options import machine_options, model_options, settings_of
+from tcw.workbench.request.options import machine_options, model_options, settings_of
 
 PARSER = click.command("any")(model_options(machine_options(lambda **_: None)))
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tcw.workbench.cli import codes
 from tcw.workbench.cli.main import main
+from tcw.workbench.request import codes
 from tests.no_torch import profiles, traces
 from tests.no_torch.cli.test_commands import Client, client, model  # noqa: F401
 

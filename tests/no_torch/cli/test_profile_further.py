@@ -9,9 +9,10 @@ import pytest
 
 from tcw.compiler.trace.records import AnyRecord, End, ModeRow, Record, Settings, Trial
 from tcw.viewers.recording import Recording
-from tcw.workbench.cli import codes, modes, trials
+from tcw.workbench.cli import modes, trials
 from tcw.workbench.cli import profile as verb
 from tcw.workbench.cli.main import main
+from tcw.workbench.request import codes
 from tests.no_torch import profiles
 
 Then = Callable[[End, Callable[[AnyRecord], None]], Iterable[Record]]

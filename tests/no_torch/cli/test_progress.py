@@ -10,8 +10,8 @@ import time
 import pytest
 
 from tcw.compiler.trace.records import Progress, StageStart
-from tcw.workbench.cli import progress
-from tcw.workbench.cli.progress import ProgressLine
+from tcw.workbench.cli import explain
+from tcw.workbench.cli.explain import ProgressLine
 
 DOING = Progress(stage="build", activity="building \x1b[31m12 kernels")
 
@@ -40,30 +40,30 @@ def test_no_terminal_hears_of_slow_runs_only(monkeypatch: pytest.MonkeyPatch) ->
     stream = io.StringIO()
     with ProgressLine(stream, quiet=False) as line:
         line.see(DOING)
-        time.sleep(2 * progress.TICK)
+        time.sleep(2 * explain.TICK)
     assert stream.getvalue() == ""
-    monkeypatch.setattr(progress, "PATIENCE", progress.TICK)
+    monkeypatch.setattr(explain, "PATIENCE", explain.TICK)
     with ProgressLine(stream, quiet=False) as line:
         line.see(DOING)
         while "build  building" not in stream.getvalue():
-            time.sleep(progress.TICK)
+            time.sleep(explain.TICK)
     assert "\r" not in stream.getvalue()
 
 
 def test_quiet(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(explain, "PATIENCE", 0.0)
     stream = io.StringIO()
     with ProgressLine(stream, quiet=True) as line:
         line.see(DOING)
-        time.sleep(2 * progress.TICK)
+        time.sleep(2 * explain.TICK)
     assert stream.getvalue() == ""
 
 
 def test_a_graph_that_enters_a_stage_is_what_is_being_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(explain, "PATIENCE", 0.0)
     stream = io.StringIO()
     with ProgressLine(stream, quiet=False) as line:
         line.see(Progress(stage="capture", activity="call 1 of 4"))
         line.see(StageStart(stage="build", compile_id="0/0", graph="0/0/forward"))
         while "build  0/0/forward" not in stream.getvalue():
-            time.sleep(progress.TICK)
+            time.sleep(explain.TICK)

@@ -20,9 +20,9 @@ from tcw.compiler.trace.records import (
 from tcw.compiler.trace.writer import TraceWriter
 from tcw.viewers.recording import Recording
 from tcw.viewers.text.lines import to_text
-from tcw.workbench.cli import codes
 from tcw.workbench.cli.main import main
 from tcw.workbench.cli.repro import written
+from tcw.workbench.request import codes
 from tests.no_torch.cli.test_commands import Client, client
 
 __all__ = ["client"]

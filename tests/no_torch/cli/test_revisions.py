@@ -11,7 +11,7 @@ import pytest
 
 from tcw.workbench.cli.diff import command as diff
 from tcw.workbench.cli.diff import operands_of
-from tcw.workbench.cli.revisions import NoRevision, at_revision, changed_files, find, text_at
+from tcw.workbench.request.revisions import NoRevision, at_revision, changed_files, find, text_at
 
 Git = Callable[..., str]
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tcw.workbench.cli import codes, serve
+from tcw.workbench.cli import serve
 from tcw.workbench.cli.main import main
+from tcw.workbench.request import codes
 from tests.no_torch.tui.conftest import block_file
 
 pytest.importorskip("textual_serve")

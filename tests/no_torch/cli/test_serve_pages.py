@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tcw.workbench.web.messages import BadMessage, decode
+from tcw.workbench.web.session import BadMessage, decode
 from tests.long import mostly_long
 from tests.no_torch.cli.served import Served, gone, served, until
 from tests.no_torch.tui.conftest import block_file

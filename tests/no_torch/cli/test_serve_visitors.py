@@ -17,7 +17,7 @@ pytest.importorskip("textual_serve")
 import aiohttp
 from aiohttp.test_utils import make_mocked_request
 
-from tcw.workbench.web.visitors import TOKENS, Visitors
+from tcw.workbench.web.connections import TOKENS, Visitors
 
 __all__ = ["block_file"]
 
@@ -207,5 +207,5 @@ def test_tokens_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not ours.take(first), "there is a limit"
     assert ours.take(later[0])
     assert not ours.take(later[0])
-    monkeypatch.setattr("tcw.workbench.web.visitors.TOKEN_SECONDS", -1.0)
+    monkeypatch.setattr("tcw.workbench.web.connections.TOKEN_SECONDS", -1.0)
     assert not ours.take(ours.new_token()), "it came too late"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.workbench.cli import codes
+from tcw.workbench.request import codes
 from tests.long import mostly_long
 
 ROOT = Path(__file__).parents[3]

@@ -12,8 +12,8 @@ import pytest
 from tcw.compiler.control.commands import Breakpoint
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.teaching.predict import QUESTIONS
-from tcw.workbench.cli import codes
 from tcw.workbench.cli.main import main
+from tcw.workbench.request import codes
 
 
 @pytest.fixture

@@ -23,7 +23,8 @@ from tcw.compiler.trace.records import (
     WhatIf,
 )
 from tcw.workbench.cli import trials as module
-from tcw.workbench.cli.trials import TOGETHER, asks_for, changed_by, trials
+from tcw.workbench.cli.trials import TOGETHER, asks_for, trials
+from tcw.workbench.request.options import changed_by
 from tcw.workbench.worker.trace_file import OnRecord
 
 BASE = Settings(file="model.py", grad="train", profile=True)

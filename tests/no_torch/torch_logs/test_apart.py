@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tcw.compiler.trace.torch_logs.log_digests import glance, parted
-from tcw.workbench.cli import folders
 from tcw.workbench.cli.main import main
+from tcw.workbench.request import folders
 from tests.no_torch.torch_logs.samples import log
 
 

@@ -13,8 +13,8 @@ from tcw.compiler.trace.records import FrameStart, GraphBreak, Guards, Recompile
 from tcw.compiler.trace.torch_logs.decoder import LogDecoder
 from tcw.compiler.trace.torch_logs.log_digests import glance
 from tcw.viewers.recording import Recording
-from tcw.workbench.cli.folders import has_several, processes_in, traces
 from tcw.workbench.cli.main import main
+from tcw.workbench.request.folders import has_several, processes_in, traces
 from tests.no_torch.torch_logs.samples import FOLDER, entry
 
 PIDS = (25547, 25571, 25572)

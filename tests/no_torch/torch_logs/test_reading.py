@@ -41,8 +41,8 @@ from tcw.viewers.text.lines import to_text
 from tcw.viewers.text.processes import report
 from tcw.viewers.text.sections import SECTIONS
 from tcw.viewers.words import NOT_IN_LOG
-from tcw.workbench.cli.folders import processes_in
 from tcw.workbench.cli.main import main
+from tcw.workbench.request.folders import processes_in
 from tests.no_torch import schemas
 from tests.no_torch.torch_logs.samples import FOLDER, VERSIONS, entry, log
 

@@ -13,10 +13,10 @@ from textual.pilot import Pilot
 from tcw.compiler.trace.records import AnyRecord
 from tcw.viewers.kit.theme import ThemeName
 from tcw.viewers.panes.view import Derived
-from tcw.workbench.tui.again import Word
 from tcw.workbench.tui.app import Workbench
 from tcw.workbench.tui.bench import Bench
-from tcw.workbench.tui.live_feed import LiveFeed
+from tcw.workbench.tui.compile_plan import Word
+from tcw.workbench.tui.feed import LiveFeed
 from tcw.workbench.tui.pane import PaneView
 from tcw.workbench.tui.picture import painted, picture
 from tests.block_trace import block_trace

@@ -21,7 +21,7 @@ from textual._context import active_app
 from textual.screen import Screen
 
 from tcw.workbench.tui.bench import Bench
-from tcw.workbench.tui.live_feed import LiveFeed
+from tcw.workbench.tui.feed import LiveFeed
 
 PATIENCE = 60.0
 """Seconds until an app that is never idle is an error: other work may hold the machine."""

@@ -183,7 +183,7 @@ async def test_what_holds_no_overrides_is_never_written_over(
         assert "to overwrite it" not in driver.text()
         why = "it exists " if what == "model" else "it is "
         assert f"{file.name}: {why}" in driver.text()
-        assert driver.bench.overrides.overruled.unsaved
+        assert driver.bench.overriding.history.unsaved
     assert model.read_text() == "import torch\n"
 
 
@@ -236,8 +236,8 @@ async def test_keys_about_overrides_stand_only_where_there_are_some(drive: Drive
         await driver.press("j")
         for words in ("K keep overrides", "u undo", "W write"):
             assert words not in driver.lines()[-1]
-        driver.bench.overrides.overruled.wanted[FUSE] = APART
-        driver.bench.overrides.show()
+        driver.bench.overriding.history.wanted[FUSE] = APART
+        driver.bench.overriding.show()
         driver.bench.refresh_all()
         await driver.settle()
         assert "K keep overrides  u undo  W write" in driver.lines()[-1]

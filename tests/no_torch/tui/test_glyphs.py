@@ -12,8 +12,7 @@ from rich.segment import Segment
 from textual.color import Color
 
 from tcw.viewers.plain import GLYPHS, plain
-from tcw.workbench.tui.app import Workbench
-from tcw.workbench.tui.glyphs import Ascii, needed
+from tcw.workbench.tui.app import Ascii, Workbench, needed
 from tcw.workbench.tui.hints import GOES
 from tests.no_torch.tui.conftest import Reader
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import textual.screen
 
-from tcw.workbench.tui.consent import Consent
+from tcw.workbench.tui.overlay import Consent
 from tests.no_torch.tui.conftest import Open
 from tests.no_torch.tui.idle import PATIENCE, wait_for_idle
 

@@ -11,9 +11,8 @@ from tcw.compiler.trace.records import GraphBreak, Guards, MemoryPlan
 from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES
 from tcw.workbench.tui import hints
 from tcw.workbench.tui.commands import Commands, command
-from tcw.workbench.tui.help import SENTENCES
-from tcw.workbench.tui.hints import GOES, HINTS
-from tcw.workbench.tui.predict import GUESSING, TOLD
+from tcw.workbench.tui.hints import GOES, HINTS, SENTENCES
+from tcw.workbench.tui.predict import ANSWERED, GUESSING
 from tests.block_capture import FILE
 from tests.no_torch.tui.conftest import Open
 
@@ -28,7 +27,7 @@ class Twice:
 async def test_no_key_has_two_commands(open_trace: Open, block_file: Path) -> None:
     async with open_trace(block_file) as reader:
         commands = reader.bench.commands
-        assert len(commands.all) == 80, "none is lost"
+        assert len(commands.all) == 77, "none is lost"
         assert not {"g", *map(str, range(10))} & set(commands.by_key)
         for one in commands.all:
             assert one.words[0].isupper()
@@ -41,7 +40,15 @@ async def test_hints_and_help_name_commands(open_trace: Open, block_file: Path) 
     async with open_trace(block_file) as reader:
         commands: Commands = reader.bench.commands
         footers = [*hints.HINTS.values(), hints.DECIDE, hints.CHOOSE, hints.STEP, hints.STAND]
-        footers += [hints.RUNNING, hints.OVER, hints.PAST, GUESSING, TOLD]
+        footers += [
+            hints._KEYS,
+            hints._DRIVEN,
+            hints.RUNNING,
+            hints.OVER,
+            hints.PAST,
+            GUESSING,
+            ANSWERED,
+        ]
         for footer in footers:
             for names, words in footer:
                 assert commands.keys(names).strip()
@@ -118,25 +125,6 @@ async def test_zoom(open_trace: Open, block_file: Path) -> None:
         assert reader.pane("findings").size.width == 120
         await reader.press("z")
         assert {pane.pane for pane in reader.bench.panes()} == {"spine", "overview", "findings"}
-
-
-async def test_layout_turns_columns_into_rows(open_trace: Open, block_file: Path) -> None:
-    async with open_trace(block_file) as reader:
-        await reader.go("source")
-        assert reader.pane("source").region.y == reader.pane("kernel").region.y
-        await reader.press("vertical_line")
-        assert reader.pane("source").region.y < reader.pane("kernel").region.y
-        assert reader.focus() == "source"
-
-
-async def test_more_room(open_trace: Open, block_file: Path) -> None:
-    async with open_trace(block_file) as reader:
-        await reader.go("source")
-        before = reader.pane("source").size.width
-        await reader.press("plus", "plus")
-        assert reader.pane("source").size.width > before
-        await reader.press("minus", "minus", "minus")
-        assert reader.pane("source").size.width < before
 
 
 async def test_search(open_trace: Open, block_file: Path) -> None:

@@ -13,8 +13,8 @@ from tcw.viewers.kit.cells import cell_len
 from tcw.viewers.panes.ranks import content
 from tcw.viewers.reader import whole
 from tcw.viewers.text.processes import Several
-from tcw.workbench.cli import folders
-from tcw.workbench.cli.folders import following, several_in
+from tcw.workbench.request import folders
+from tcw.workbench.request.folders import following, several_in
 from tcw.workbench.tui.app import Workbench
 from tests.no_torch.torch_logs.samples import log
 from tests.no_torch.tui.conftest import Reader, encoded

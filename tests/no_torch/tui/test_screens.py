@@ -24,10 +24,10 @@ from tcw.compiler.trace.records import (
     Trial,
 )
 from tcw.viewers.panes.arrangement import ARRANGEMENTS
-from tcw.workbench.tui.again import Word, things
-from tcw.workbench.tui.consent import Consent
+from tcw.workbench.tui.compile_plan import Word, things
 from tcw.workbench.tui.hints import GOES
 from tcw.workbench.tui.notes import Writing
+from tcw.workbench.tui.overlay import Consent
 from tcw.workbench.tui.stage import WIDE, Stage
 from tests.block_trace import block_trace
 from tests.conftest import Golden

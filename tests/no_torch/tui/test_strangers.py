@@ -12,13 +12,13 @@ import pytest
 from tcw.compiler.control.commands import Rerun
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.recording import Recording
-from tcw.workbench.tui.again import RunRefused, Word, reviewed
-from tcw.workbench.tui.consent import Consent
+from tcw.workbench.tui.compile_plan import RunRefused, Word, reviewed
+from tcw.workbench.tui.overlay import Consent
 from tests.block_capture import LINES
 from tests.no_torch.strangers import RUNS, stranger, unlike_files
 from tests.no_torch.tui.conftest import Open, Reader, encoded
 from tests.no_torch.tui.driven import FUSE
-from tests.no_torch.tui.test_running_again import Again
+from tests.no_torch.tui.test_compile_again import Again
 
 ROOT = Path(__file__).parents[3]
 TEXT = "\n".join(LINES) + "\n"
@@ -65,7 +65,7 @@ async def by_what_if(reader: Reader) -> None:
 
 
 async def by_inputs(reader: Reader) -> None:
-    reader.bench.setting.ask_inputs()
+    reader.bench.comparing.ask_inputs()
     await reader.type("f32[2]")
     await reader.press("enter")
 
@@ -123,7 +123,7 @@ async def test_all_of_it_is_shown_and_just_that_is_run(
     again = Again()
     async with open_trace(mailed(tmp_path, block, **ASKED), (120, 50)) as reader:
         reader.app.drive = again
-        reader.bench.setting.choose("dynamic", 1)
+        reader.bench.comparing.choose("dynamic", 1)
         await reader.settle()
         await reader.press("enter")
         shown = reader.text()
@@ -347,7 +347,7 @@ async def test_overrides_are_written_here_and_through_no_link(
         (tmp_path / "overrides.toml").unlink()
         await reader.press("W", "enter")
         assert FUSE in (tmp_path / "overrides.toml").read_text()
-        assert "system" not in reader.bench._offered
+        assert "system" not in reader.bench.offered
 
 
 # The one way
@@ -367,10 +367,10 @@ def _calls(name: str) -> set[tuple[str, str]]:
 
 
 def test_one_function_leads_from_a_trace_to_a_worker() -> None:
-    assert _calls("LiveFeed") == {("app.py", "run_live"), ("running_again.py", "_start")}
-    assert _calls("drives") == {("running_again.py", "_start")}
-    assert _calls("_start") >= {("running_again.py", "run_again")}
+    assert _calls("LiveFeed") == {("app.py", "run_live"), ("compile_again.py", "_start")}
+    assert _calls("drives") == {("compile_again.py", "_start")}
+    assert _calls("_start") >= {("compile_again.py", "run_again")}
     assert _calls("CompilePlan") == {
-        ("again.py", "reviewed"),
-        ("running_again.py", "_plan"),
+        ("compile_plan.py", "reviewed"),
+        ("compile_again.py", "_plan"),
     }

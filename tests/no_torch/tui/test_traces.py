@@ -228,5 +228,5 @@ async def test_a_screen_that_goes_takes_no_panes(open_trace: Open, block_file: P
     async with open_trace(block_file) as reader:
         bench = reader.bench
         stage = Stage(lambda: bench.view, lambda: bench.look)
-        await stage.show("source", ARRANGEMENTS["source"], 120, False, "", 2)
+        await stage.show(ARRANGEMENTS["source"], 120, "", 2)
         assert not stage.children

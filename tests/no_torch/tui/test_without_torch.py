@@ -32,7 +32,7 @@ READER = """
     import asyncio, sys
     from pathlib import Path
     from tcw.workbench.tui.app import Workbench
-    from tcw.workbench.tui.live_feed import LiveFeed
+    from tcw.workbench.tui.feed import LiveFeed
 
     NAMES = {
         "{": "left_curly_bracket", "<": "less_than_sign", ">": "greater_than_sign"

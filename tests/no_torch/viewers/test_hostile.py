@@ -20,7 +20,7 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.text.explain import explain
 from tcw.viewers.text.lines import write
 from tcw.viewers.text.sections import SECTIONS
-from tcw.workbench.tui.overruled import to_toml
+from tcw.workbench.tui.overriding import to_toml
 from tests.block_trace import block_trace
 from tests.long import mostly_long
 from tests.no_torch.both_engines import both_engines_trace

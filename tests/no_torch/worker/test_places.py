@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tcw.compiler.trace.records import Location
-from tcw.workbench.worker import places
+from tcw.workbench.worker import blame
 from tcw.workbench.worker.autopsy import Autopsy, Stopped
 
 DUMP = """Fatal Python error: Segmentation fault
@@ -22,10 +22,10 @@ Extension modules: torch._C (total: 1)
 
 
 def test_the_current_thread_of_a_dump() -> None:
-    frames = places.dumped_frames(DUMP)
+    frames = blame.dumped_frames(DUMP)
     assert [frame.line for frame in frames] == [9, 7, 1, 519]
     assert frames[0] == Location(file="/home/me/mödel.py", line=9, function="<module>")
-    assert places.deepest(frames, "/home/me") == Location(
+    assert blame.deepest(frames, "/home/me") == Location(
         file="/home/me/mödel.py", line=7, function="forward"
     )
 
@@ -36,10 +36,10 @@ def test_the_users_own_files_come_before_a_library() -> None:
         Location(file="/home/me/venv/lib/python3.11/site-packages/library/a.py", line=2),
         Location(file="/home/me/venv/lib/python3.11/site-packages/torch/a.py", line=3),
     ]
-    assert places.deepest(frames, "/home/me") == frames[0]
-    assert places.deepest(frames[1:], "/home/me") == frames[1]
-    assert places.deepest(frames[2:], "/home/me") is None
-    assert places.deepest(frames, "/home/m") == frames[1]
+    assert blame.deepest(frames, "/home/me") == frames[0]
+    assert blame.deepest(frames[1:], "/home/me") == frames[1]
+    assert blame.deepest(frames[2:], "/home/me") is None
+    assert blame.deepest(frames, "/home/m") == frames[1]
 
 
 def test_columns_of_a_traceback() -> None:
@@ -49,16 +49,16 @@ def test_columns_of_a_traceback() -> None:
     try:
         fails()
     except ValueError as error:
-        frames = places.traceback_frames(error.__traceback__)
+        frames = blame.traceback_frames(error.__traceback__)
     assert frames[-1].function == "fails"
-    line = places.source_line(frames[-1]).encode()
+    line = blame.source_line(frames[-1]).encode()
     assert line[frames[-1].column : frames[-1].end_column].startswith(b"raise ValueError")
 
 
 def test_a_line_that_cannot_be_read(tmp_path: Path) -> None:
-    assert places.source_line(Location(file=str(tmp_path / "no.py"), line=1)) == ""
-    assert places.source_line(Location(file=str(tmp_path), line=1)) == ""
-    assert places.source_line(None) == ""
+    assert blame.source_line(Location(file=str(tmp_path / "no.py"), line=1)) == ""
+    assert blame.source_line(Location(file=str(tmp_path), line=1)) == ""
+    assert blame.source_line(None) == ""
 
 
 def test_deaths() -> None:

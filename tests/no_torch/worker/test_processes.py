@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tcw.workbench.worker.processes import children_cpu_seconds
+from tcw.workbench.worker.guardian import children_cpu_seconds
 
 
 def test_cpu_seconds_count_children_that_still_live() -> None:

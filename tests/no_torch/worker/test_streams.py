@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tcw.workbench.worker.streams import RecordStream
+from tcw.workbench.worker.trace_file import RecordStream
 
 
 def test_a_trace_that_cannot_be_written_is_told_once_and_the_pipe_goes_on(tmp_path: Path) -> None:

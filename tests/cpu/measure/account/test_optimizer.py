@@ -19,7 +19,7 @@ from tcw.compiler.measure.compiled.collected import Collected, RecordedModel
 from tcw.compiler.trace.records import Record, Settings, Warned
 from tcw.compiler.trace.records.profile import Account, CompiledStep, EagerOperation, Region
 from tcw.workbench.worker.backends import compiled, register
-from tcw.workbench.worker.ourselves import measuring
+from tcw.workbench.worker.unrecorded import host_of
 from tests.cpu.measure.what_if.finished import Trace
 
 
@@ -49,7 +49,7 @@ def _records(given: Callable[[nn.Module], Any]) -> tuple[list[Record], list[str]
     recorder = trace.of(settings)
     step = partial(compiled, settings=settings, engine="tcw")
     numbers = IdCounts(2, 3, 4)
-    host = measuring(recorder)
+    host = host_of(recorder)
     found = step_records_of(host, given(model), model, made, step, inputs, numbers)
     return found, [one.message for one in trace.records if isinstance(one, Warned)], model
 

@@ -18,7 +18,7 @@ from tcw.compiler.measure.compiled.engine_graphs import engine_graphs
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
 from tcw.compiler.measure.precision.verify_call import verify
 from tcw.compiler.trace.records import Engine, Kernel, KernelPrecision, Warned
-from tcw.workbench.worker.ourselves import measuring
+from tcw.workbench.worker.unrecorded import host_of
 from tests.cpu.recorded import Recorded, record
 
 
@@ -83,7 +83,7 @@ def verified(
 
             run()
         graphs = Collected(of_inductor, of_engine)
-        verify(measuring(recorder), recorded.records, graphs, run, engine)
+        verify(host_of(recorder), recorded.records, graphs, run, engine)
         assert [one.message for one in recorded.all(Warned) if one.asked] == []
     return Verified(recorded)
 

@@ -22,7 +22,7 @@ from tcw.compiler.trace.records import AnyRecord, Engine, Run, Settings
 from tcw.compiler.trace.writer import TraceWriter
 from tcw.workbench.worker.backends import alone, register
 from tcw.workbench.worker.forget import beside_what_is_compiled
-from tcw.workbench.worker.notes import NOT_KEPT
+from tcw.workbench.worker.worker_recorder import NOT_KEPT
 
 _decode = msgspec.json.Decoder(AnyRecord).decode
 

@@ -14,7 +14,7 @@ from tcw.compiler.measure.what_if.finished_run import FinishedRun
 from tcw.compiler.trace.records import Decided, Kernel, Progress, WhatIf
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import Difference, difference
-from tcw.workbench.worker.ourselves import measuring
+from tcw.workbench.worker.unrecorded import host_of
 from tests.cpu.chances import by_chance
 from tests.cpu.measure.what_if.finished import Trace, finished
 from tests.long import mostly_long
@@ -71,7 +71,7 @@ class Pair:
     def timed(self, scope: what_if.Scope) -> list[WhatIf]:
         """Measure; returns the result."""
         before = len(self.trace.records)
-        compare(measuring(self.trace.recorder), self.base, self.run, scope)
+        compare(host_of(self.trace.recorder), self.base, self.run, scope)
         return [one for one in self.trace.records[before:] if isinstance(one, WhatIf)]
 
     def difference(self) -> Difference:
@@ -262,7 +262,7 @@ def test_a_run_that_cannot_be_called(spoil: Callable[[FinishedRun], None]) -> No
     runs = [FinishedRun(n, trace.recorder.settings, []) for n in (1, 2)]
     runs[0].compile_again = dict
     spoil(runs[1])
-    compare(measuring(trace.recorder), runs[0], runs[1], "kernel")
+    compare(host_of(trace.recorder), runs[0], runs[1], "kernel")
     (found,) = [one for one in trace.records if not isinstance(one, Progress)]
     assert isinstance(found, WhatIf)
     assert found.before is None

@@ -22,7 +22,7 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.summary.breaks import break_sites
 from tcw.viewers.summary.place import Place
 from tcw.viewers.summary.profile.causes.remedies import of_attention, of_break, of_recompile
-from tcw.workbench.cli.trials import changed_by
+from tcw.workbench.request.options import changed_by
 
 FILE = "/home/u/model.py"
 CODE = """\

@@ -13,7 +13,7 @@ from tcw.compiler.measure.host import Host
 from tcw.workbench.worker.exits import flush_output
 
 
-def measuring(recorder: Recorder) -> Host:
+def host_of(recorder: Recorder) -> Host:
     """This process, as measurements use it."""
     return Host(recorder, partial(unrecorded, recorder))
 

@@ -1,18 +1,132 @@
-"""What the lines at the edges of the screen say: header, bar, timeline, footer."""
+"""The lines at the edges of the screen: header, bar, timeline, footer; and that of text entry."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
 from rich.cells import cell_len
+from textual import events
+from textual.message import Message
+from textual.strip import Strip
+from textual.widget import Widget
 
 from tcw.compiler.control.decisions import APART, FUSE, split_id
 from tcw.viewers.kit.spans import Span, width_of
+from tcw.viewers.kit.theme import Theme, Tint
 from tcw.viewers.panes import timeline
 from tcw.viewers.panes.arrangement import PROFILES
 from tcw.viewers.panes.rows import Row
 from tcw.viewers.panes.view import View
+from tcw.viewers.plain import plain
 from tcw.workbench.tui.commands import Commands
-from tcw.workbench.tui.edge import Lines
 from tcw.workbench.tui.hints import CHOOSE, DECIDE, HINTS, OVER, PAST, RUNNING, STAND, STEP, Hint
+from tcw.workbench.tui.paint import exactly, fill, paint
+
+Lines = Sequence[tuple[Row, Tint]]
+
+
+class Edge(Widget):
+    """Shows the lines that `make` returns for its width; hidden if there are none."""
+
+    DEFAULT_CSS = "Edge { height: 1; width: 1fr; }"
+
+    @dataclass(eq=False)
+    class Clicked(Message):
+        """A cell was clicked."""
+
+        edge: Edge
+        x: int
+        y: int
+
+    def __init__(self, name: str, make: Callable[[int], Lines], theme: Theme) -> None:
+        super().__init__(id=name)
+        self.make = make
+        self.theme = theme
+        self.lines: Lines = ()
+        self._height = 1
+        """The requested height; `size` lags behind it."""
+
+    def update(self) -> None:
+        """Rebuild the lines."""
+        width = self.size.width or self.app.size.width
+        before, self.lines = self.lines, self.make(width)
+        if before == self.lines and self.lines:
+            return
+        self.display = bool(self.lines)
+        if self.lines and self._height != len(self.lines):
+            self._height = len(self.lines)
+            self.styles.height = self._height
+        self.refresh()
+
+    def on_resize(self) -> None:
+        self.update()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        if y >= len(self.lines):
+            return Strip(exactly([], width, self.theme))
+        row, tint = self.lines[y]
+        return Strip(exactly(paint(row, width, 0, self.theme, tint), width, self.theme))
+
+    def on_click(self, event: events.Click) -> None:
+        self.post_message(self.Clicked(self, event.x, event.y))
+
+
+@dataclass(frozen=True)
+class Entered:
+    """The text of the entry line after a key: still open, confirmed with `⏎`, or given up."""
+
+    words: str
+    settled: bool
+    given_up: bool
+
+
+class Entry(Widget, can_focus=True):
+    """A line of text: a search, a file name, a number. Hidden until it is opened."""
+
+    DEFAULT_CSS = "Entry { height: 1; width: 1fr; display: none; }"
+
+    def __init__(self, theme: Theme) -> None:
+        super().__init__()
+        self.theme = theme
+        self.prompt = ""
+        self.words = ""
+        self.note = ""
+        self._changed: Callable[[Entered], object] = lambda entered: None
+
+    def open(self, changed: Callable[[Entered], object], prompt: str = "", words: str = "") -> None:
+        """`changed` is called after each key; `prompt`: what is asked for, "" for a search."""
+        self._changed = changed
+        self.prompt, self.words, self.note = prompt, words, ""
+        self.display = True
+        self.focus()
+
+    def render_line(self, y: int) -> Strip:
+        width = self.size.width
+        prompt = f" {self.prompt}: " if self.prompt else " / "
+        body = ((plain(prompt), "key"), (plain(self.words), "text"), ("▏", "accent"))
+        right = ((self.note + " ", "dim"),)
+        return Strip(exactly(fill(body, right, width, self.theme), width, self.theme))  # type: ignore[arg-type]
+
+    def on_key(self, event: events.Key) -> None:
+        event.stop()
+        event.prevent_default()
+        settled, given_up = event.key == "enter", event.key == "escape"
+        if event.key == "backspace":
+            given_up = not self.words
+            self.words = self.words[:-1]
+        elif event.key == "ctrl+u":
+            self.words = ""
+        elif event.is_printable and event.character:
+            self.words += event.character
+        elif not settled and not given_up:
+            return
+        if settled or given_up:
+            self.display = False
+        self.refresh()
+        self._changed(Entered(self.words, settled, given_up))
+
 
 KEYS = {"-": "minus", "?": "question_mark", "←": "left", "↓": "down", "↑": "up", "→": "right"}
 """Key as shown -> Textual's name, where they differ."""

@@ -9,8 +9,8 @@ import traceback
 
 from tcw.compiler.cache_folder import CacheRefused, cache_folder
 from tcw.compiler.control.error_words import error_line
-from tcw.workbench.cli import codes
-from tcw.workbench.cli.output import say
+from tcw.workbench.request import codes
+from tcw.workbench.request.messages import say
 
 
 def report_fault(error: BaseException, arguments: list[str]) -> int:

@@ -22,8 +22,8 @@ from tcw.compiler.plain_file import TooLarge, read_plain
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.recording import Recording, lines_of
 from tcw.viewers.words import bytes_text
-from tcw.workbench.cli.files import python_file
-from tcw.workbench.cli.options import MODES
+from tcw.workbench.request.files import python_file
+from tcw.workbench.request.options import MODES
 from tcw.workbench.worker.specification import (
     Argument,
     SpecificationError,

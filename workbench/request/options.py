@@ -1,16 +1,18 @@
-"""What verbs share: options, the settings that follow from them, the way to the screen."""
+"""Options of several verbs, the settings that follow from them, and the way to the screen."""
 
 from __future__ import annotations
 
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 import click
+from msgspec import structs
 
 from tcw.compiler.control.decisions import ENGINES as DECIDING
 from tcw.compiler.control.decisions import OverrideError, engine_of, read_overrides
@@ -21,9 +23,9 @@ from tcw.compiler.trace.records import Settings, Stage
 from tcw.compiler.trace.records.session import GradMode
 from tcw.viewers.teaching.predict import QUESTIONS
 from tcw.workbench import linux
-from tcw.workbench.cli import codes
-from tcw.workbench.cli.config import apply_defaults
-from tcw.workbench.cli.files import python_file
+from tcw.workbench.request import codes
+from tcw.workbench.request.config import apply_defaults
+from tcw.workbench.request.files import python_file
 
 ENGINES = ("inductor", "tcw", "both")
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -48,30 +50,39 @@ class FileCommand(click.Command):
         return super().invoke(ctx)
 
 
-def _dimensions(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    for value in values:
-        name, _colon, dimension = value.rpartition(":")
-        if not name or not dimension.removeprefix("-").isdigit():
-            raise click.BadParameter(f"{value!r}: expected NAME:DIM, such as x:0")
-    return values
+def path_option(*names: str, help: str, metavar: str = "FILE") -> Callable[[Any], Any]:
+    """An option that names a file or a folder."""
+    return click.option(*names, type=click.Path(path_type=Path), metavar=metavar, help=help)
 
 
-def _settings(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        return tuple(read_setting(value).code for value in values)
-    except SettingError as error:
-        raise click.BadParameter(str(error)) from error
+def repeatable(
+    *names: str, metavar: str, help: str, read: Callable[[str], str] | None = None
+) -> Callable[[Any], Any]:
+    """An option that may be given several times. `read` makes of each text what is passed on, and
+    raises an error whose message says what is expected."""
+
+    def checked(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+        try:
+            return tuple(read(value) for value in values) if read is not None else values
+        except (EditError, SettingError, ValueError) as error:
+            raise click.BadParameter(str(error)) from error
+
+    help = f"{help} Repeatable."
+    return click.option(*names, multiple=True, metavar=metavar, callback=checked, help=help)
 
 
-def _edits(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
-    try:
-        found = [read_edit(value) for value in values]
-    except EditError as error:
-        raise click.BadParameter(str(error)) from error
-    for one in found:
-        if one.kind not in KINDS:
-            raise click.BadParameter(f"{str(one)!r}: the kinds of edit are {', '.join(KINDS)}")
-    return tuple(map(str, found))
+def _dimension(text: str) -> str:
+    name, _, dimension = text.rpartition(":")
+    if not name or not dimension.removeprefix("-").isdigit():
+        raise ValueError(f"{text!r}: expected NAME:DIM, such as x:0")
+    return text
+
+
+def _edit(text: str) -> str:
+    edit = read_edit(text)
+    if edit.kind not in KINDS:
+        raise EditError(f"{str(edit)!r}: the kinds of edit are {', '.join(KINDS)}")
+    return str(edit)
 
 
 cached_option = click.option(
@@ -97,9 +108,7 @@ def call_option(what: str) -> Callable[[Any], Any]:
     )
 
 
-trace_option = click.option(
-    "--trace", type=click.Path(path_type=Path), help="Save the recording to this file."
-)
+trace_option = path_option("--trace", help="Save the recording to this file.", metavar="PATH")
 json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as JSON (docs/json.md)."
 )
@@ -115,12 +124,7 @@ _MODEL: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--model", default="", metavar="EXPR", help="Expression for the model, evaluated in FILE."
     ),
-    click.option(
-        "--inputs",
-        multiple=True,
-        metavar="SPEC",
-        help="Inputs of one call, such as 'f32[8,64]'. Repeatable.",
-    ),
+    repeatable("--inputs", metavar="SPEC", help="Inputs of one call, such as 'f32[8,64]'."),
     click.option(
         "--engine",
         type=click.Choice(ENGINES),
@@ -128,13 +132,11 @@ _MODEL: tuple[Callable[[Any], Any], ...] = (
         metavar="ENGINE",
         help="inductor, tcw (our own compiler), or both side by side.",
     ),
-    click.option(
+    repeatable(
         "--override",
-        "override",
-        multiple=True,
         metavar="FILE|ID=CHOICE",
         help='Override decisions of either engine: one "ID=CHOICE", or a TOML file of lines '
-        '"decision id" = "choice". Repeatable.',
+        '"decision id" = "choice".',
     ),
     click.option("--no-grad", is_flag=True, help="Run under torch.no_grad()."),
     click.option("--inference-mode", is_flag=True, help="Run under torch.inference_mode()."),
@@ -152,36 +154,32 @@ _MODEL: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--dynamic/--no-dynamic", default=None, help="torch.compile's dynamic=True or False."
     ),
-    click.option(
+    repeatable(
         "--mark-dynamic",
-        multiple=True,
         metavar="NAME:DIM",
-        callback=_dimensions,
-        help="Mark a dimension of an argument as dynamic. Repeatable.",
+        read=_dimension,
+        help="Mark a dimension of an argument as dynamic.",
     ),
-    click.option(
+    repeatable(
         "--as-tensor",
         "as_tensors",
-        multiple=True,
         metavar="NAME",
-        help="Pass this number to each call as a tensor. Repeatable.",
+        help="Pass this number to each call as a tensor.",
     ),
-    click.option(
+    repeatable(
         "--set",
         "torch_settings",
-        multiple=True,
         metavar="LINE",
-        callback=_settings,
-        help="Change a torch setting: 'capture_scalar_outputs = True'. Repeatable.",
+        read=lambda text: read_setting(text).code,
+        help="Change a torch setting: 'capture_scalar_outputs = True'.",
     ),
-    click.option(
+    repeatable(
         "--edit",
         "edits",
-        multiple=True,
         metavar="KIND:LINE",
-        callback=_edits,
+        read=_edit,
         help="Run an in-memory copy of the file with a statement changed: drop:15 removes line 15 "
-        "(all kinds: docs/cli.md). Repeatable.",
+        "(all kinds: docs/cli.md).",
     ),
 )
 _MACHINE: tuple[Callable[[Any], Any], ...] = (
@@ -226,6 +224,18 @@ questions_option = click.option(
 def model_options(command: Decorated) -> Decorated:
     """What to compile, and how."""
     return _all(_MODEL, command)
+
+
+def recording_options(command: Decorated) -> Decorated:
+    """All that says how a recording is made."""
+    level = click.option(
+        "--record",
+        type=click.Choice(["default", "steps"]),
+        default="default",
+        metavar="LEVEL",
+        help="steps: also record every instruction that Dynamo interprets.",
+    )
+    return _all((*_MODEL, until_option, level, *_MACHINE, timeout_option), command)
 
 
 def machine_options(command: Decorated) -> Decorated:
@@ -326,3 +336,50 @@ def _overrides(ctx: click.Context) -> dict[str, str]:
         except OverrideError as error:
             raise click.UsageError(str(error)) from error
     return found
+
+
+@dataclass(frozen=True)
+class SettingsChange:
+    """The settings that options lead to, starting from the base."""
+
+    settings: Settings
+    reason: str = ""
+    """Why the change cannot be tried."""
+
+
+_MODEL_PARSER = click.command("tcw profile")(model_options(lambda **_: None))
+
+
+def _given(options: Sequence[str]) -> dict[str, Any]:
+    """The options given, parsed like the command line. Raises `click.UsageError`."""
+    context = _MODEL_PARSER.make_context("tcw profile", list(options))
+    there = click.core.ParameterSource.COMMANDLINE
+    return {
+        name: value
+        for name, value in context.params.items()
+        if context.get_parameter_source(name) is there
+    }
+
+
+def changed_by(settings: Settings, options: Sequence[str]) -> SettingsChange:
+    """The settings changed by the options, which are parsed like the command line."""
+    try:
+        given = _given(options)
+    except click.UsageError as error:
+        return SettingsChange(settings, f"{' '.join(options)}: {error.format_message()}")
+    changes: dict[str, Any] = {}
+    for name, value in given.items():
+        if name == "override":
+            pairs = (str(one).partition("=") for one in value)
+            changes["overrides"] = settings.overrides | {id: choice for id, _, choice in pairs}
+        elif name in ("mark_dynamic", "as_tensors", "torch_settings", "edits"):
+            changes[name] = tuple(dict.fromkeys((*getattr(settings, name), *value)))
+        elif name == "mode":
+            changes[name] = "" if value == "default" else value
+        elif name in ("engine", "dynamic", "fullgraph"):
+            changes[name] = value
+        else:
+            return SettingsChange(
+                settings, f"--{name.replace('_', '-')} changes what runs, not how"
+            )
+    return SettingsChange(structs.replace(settings, **changes))

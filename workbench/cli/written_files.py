@@ -14,8 +14,8 @@ import click
 from tcw.compiler.edits import EditError, by_file
 from tcw.compiler.output_file import OutputKind, check, words, write
 from tcw.compiler.trace.records import End, Settings
-from tcw.workbench.cli import codes
-from tcw.workbench.cli.output import say
+from tcw.workbench.request import codes
+from tcw.workbench.request.messages import say
 
 _TAIL_BYTES = 1 << 16
 """The end record of a trace is within its last bytes; notes may follow it."""

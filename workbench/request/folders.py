@@ -23,8 +23,8 @@ from tcw.compiler.trace.unpacked import UnknownCompression
 from tcw.viewers.recording import Recording
 from tcw.viewers.text.lines import write
 from tcw.viewers.text.processes import Process, Several, Unread, in_order, report
-from tcw.workbench.cli.files import TRACE, is_log, reading
-from tcw.workbench.cli.output import room, say
+from tcw.workbench.request.files import TRACE, is_log, reading
+from tcw.workbench.request.messages import room, say
 
 DECODED = 40 << 20
 """Bytes of logs that say different things from which only some of them are decoded: those that say

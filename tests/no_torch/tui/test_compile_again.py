@@ -19,8 +19,8 @@ from tcw.compiler.trace.records import (
 )
 from tcw.viewers.panes.targets import ToSuggestion
 from tcw.viewers.summary.decided import choice_of
-from tcw.workbench.tui import running_again
-from tcw.workbench.tui.again import Word
+from tcw.workbench.tui import compile_again
+from tcw.workbench.tui.compile_plan import Word
 from tests.block_capture import LINES
 from tests.block_trace import block_trace
 from tests.decided import is_test
@@ -169,12 +169,12 @@ async def test_a_recorded_decision_is_run_again_from_the_file(
         assert bench.view.base.recording.start.settings.overrides == {}
         await reader.go("what-if")
         assert "the base is a recording" in reader.text()
-        assert bench.overrides.overruled.kept == {}, "w times both here"
+        assert bench.overriding.history.kept == {}, "w times both here"
         await reader.press("w")
         assert again.driver is not None
         reruns = [one for one in again.driver.commands if isinstance(one, Rerun)]
         assert [one.settings.overrides for one in reruns] == [{}, {FUSE: "apart"}]
-        assert bench.overrides.overruled.unsaved
+        assert bench.overriding.history.unsaved
 
 
 async def test_a_trace_is_not_written_over(
@@ -195,7 +195,7 @@ async def test_settings_of_a_recorded_trace_are_run_again(open_trace: Open, reco
     again = Again()
     async with open_trace(recorded) as reader:
         reader.app.drive = again
-        reader.bench.setting.choose("dynamic", 1)
+        reader.bench.comparing.choose("dynamic", 1)
         await reader.settle()
         await reader.press("enter", "y")
         await reader.until(lambda: again.first is not None)
@@ -209,7 +209,7 @@ async def test_settings_of_a_recorded_trace_are_run_again(open_trace: Open, reco
 async def test_what_a_cause_suggests_is_tried(
     open_trace: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running_again, "cannot_run", lambda settings: "")
+    monkeypatch.setattr(compile_again, "cannot_run", lambda settings: "")
     file = tmp_path / "profile.tcw"
     file.write_bytes(encoded(profiles.masked_attention()))
     model = tmp_path / "model.py"
@@ -235,9 +235,9 @@ async def test_what_a_cause_suggests_is_tried(
 async def test_without_torch_nothing_is_run(
     open_trace: Open, recorded: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running_again.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(compile_again.importlib.util, "find_spec", lambda name: None)
     async with open_trace(recorded) as reader:
-        reader.bench.setting.choose("dynamic", 1)
+        reader.bench.comparing.choose("dynamic", 1)
         await reader.settle()
         assert "torch is not installed here" in reader.lines()[-1]
 
@@ -248,7 +248,7 @@ async def test_times_of_live_runs_are_not_those_of_the_recording(
     again = Again()
     async with open_trace(recorded) as reader:
         reader.app.drive = again
-        reader.bench.setting.choose("dynamic", 1)
+        reader.bench.comparing.choose("dynamic", 1)
         await reader.settle()
         await reader.press("enter", "y")
         await reader.until(lambda: reader.bench.view.driven)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tcw.compiler.control.commands import Breakpoint, Rerun
@@ -11,15 +13,19 @@ from tcw.compiler.trace.records import Settings
 from tcw.viewers.plain import plain
 from tcw.viewers.recording import Recording, lines_of
 from tcw.workbench import linux
-from tcw.workbench.tui.again import CompilePlan, RunRefused, Word, reviewed
-from tcw.workbench.tui.consent import Consent
+from tcw.workbench.tui.compile_plan import CompilePlan, RunRefused, Word, reviewed
 from tcw.workbench.tui.desk import Controller
-from tcw.workbench.tui.live_feed import LiveFeed
+from tcw.workbench.tui.feed import LiveFeed
+from tcw.workbench.tui.overlay import Consent
 
 
-class RunningAgain(Controller):
+@dataclass(eq=False)
+class CompileAgain(Controller):
     """The only way from a recording to a worker: reviewed, shown, and run with the reader's
     consent."""
+
+    hand_over: Callable[[LiveFeed], None]
+    """Drives a compile, on a screen in place of this one."""
 
     @property
     def word(self) -> Word:
@@ -85,7 +91,7 @@ class RunningAgain(Controller):
             return
         first = Rerun(settings=plan.settings, because=why, until=until)
         drive = functools.partial(desk.app.drives(), first=first)  # type: ignore[attr-defined]
-        desk.hand_over(LiveFeed(drive, plan.settings, trace, desk.view.breakpoints))
+        self.hand_over(LiveFeed(drive, plan.settings, trace, desk.view.breakpoints))
 
 
 def cannot_run(settings: Settings) -> str:
