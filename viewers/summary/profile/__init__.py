@@ -106,8 +106,8 @@ class Profile:
 
     @cached_property
     def _row_of(self) -> dict[str, RegionRow]:
-        every = (*self.rows, *self.step_rows)
-        return {region.id: row for row in every for region in row.regions}
+        rows = (*self.rows, *self.step_rows)
+        return {region.id: row for row in rows for region in row.regions}
 
     def row_of_thing(self, thing: str) -> RegionRow | None:
         """The row of a step or an operation, by its id."""
