@@ -344,9 +344,9 @@ def _waits(
     """From the difference on, the first operation that not all ranks start alike; else the next
     one, in which ranks wait for those that compile longer."""
     ranks = [tuple(one.rank for one in group) for group in groups]
-    told = next(one for one in events if one is not None and one.kind == kind)
+    differing = next(one for one in events if one is not None and one.kind == kind)
     after = [
-        _next(group[0].recording, event, kind, told)
+        _next(group[0].recording, event, kind, differing)
         for group, event in zip(groups, events, strict=True)
     ]
     # of a rank whose next operations are not known, none is said to be missing
@@ -360,11 +360,11 @@ def _waits(
                 if one is not None
             )
     if kind in ("recompile", "cache", "frame", "break"):
-        return _delayed(groups, told, after, ranks)
+        return _delayed(groups, differing, after, ranks)
     return ()
 
 
-def _next(recording: Recording, event: Event | None, kind: Kind, told: Event) -> list[Started]:
+def _next(recording: Recording, event: Event | None, kind: Kind, differing: Event) -> list[Started]:
     """What a rank starts from the difference on. The operations of a compiled graph are recorded
     once, where it was compiled. For a rank that did not recompile, those of its last entry for the
     frame count. For one that goes on with graphs from before, nothing is foretold."""
@@ -372,7 +372,7 @@ def _next(recording: Recording, event: Event | None, kind: Kind, told: Event) ->
     same = event is not None and event.kind == kind
     position = event.order[0] if event is not None else len(recording.records)
     if kind == "recompile":
-        own = told.compile_id if same else _entry_before(told.compile_id, found)
+        own = differing.compile_id if same else _entry_before(differing.compile_id, found)
         compiled = [one for one in found if one.compile_id == own]
         return compiled or [one for one in found if one.where == "eager" and one.order >= position]
     if not same and any(one.compile_id and one.order < position for one in found):
@@ -408,12 +408,12 @@ def _unmet(
 
 def _delayed(
     groups: Sequence[Sequence[RankMember]],
-    told: Event,
+    differing: Event,
     after: Sequence[Sequence[Started]],
     ranks: Sequence[tuple[int, ...]],
 ) -> tuple[Wait, ...]:
     """All start the same; those that compile longer are waited for."""
-    took = [compile_seconds(group[0].recording).get(told.compile_id, 0.0) for group in groups]
+    took = [compile_seconds(group[0].recording).get(differing.compile_id, 0.0) for group in groups]
     slow = max(range(len(took)), key=lambda at: took[at])
     quick = [at for at in range(len(took)) if at != slow and after[at]]
     longer = took[slow] - min(took)
