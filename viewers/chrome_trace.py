@@ -113,7 +113,7 @@ def _of_step(
     one: Profile, step: CompiledStep, names: FileNames
 ) -> tuple[str, str, dict[str, object]]:
     kernel = one.index.kernel_of(step)
-    region = one.row_of_thing(step.id)
+    region = one.row_with(step.id)
     words = kernel_label(kernel) if kernel else bare(step.name)
     places = kernel.locations if kernel else region.locations if region else ()
     return (
@@ -137,7 +137,7 @@ def _of_step(
 def _of_operation(
     one: Profile, operation: EagerOperation, names: FileNames
 ) -> tuple[str, str, dict[str, object]]:
-    region = one.row_of_thing(operation.id)
+    region = one.row_with(operation.id)
     places = (operation.location,) if operation.location else ()
     at = _lines(places, names) or operation.module or (where(region) if region else "")
     return (

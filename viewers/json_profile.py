@@ -344,6 +344,6 @@ def _operation(one: Profile, made: EagerOperation) -> OperationItem:
     )
 
 
-def _region(one: Profile, thing: str) -> str:
-    region = one.region_of(thing)
+def _region(one: Profile, id: str) -> str:
+    region = one.region_of(id)
     return region.id if region else ""

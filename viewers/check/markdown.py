@@ -16,11 +16,11 @@ def markdown(results: Sequence[TargetResult]) -> str:
     failing = any(one.fails for one in results)
     mark = "❌" if failing else "✅"
     comment = Comment(MARKER, f"{mark} tcw check: {escaped(headline(results))}")
-    told = [one for one in results if one.fails or one.changes]
-    if told:
+    listed = [one for one in results if one.fails or one.changes]
+    if listed:
         head = ("target", "", "first", "because")
-        comment.table(head, [_row(one) for one in told], "rows of this table")
-    for one in told:
+        comment.table(head, [_row(one) for one in listed], "rows of this table")
+    for one in listed:
         details = _details(one)
         if details:
             comment.fold(f"{one.name}: {OUTCOME_WORDS[one.outcome]}", details)

@@ -51,11 +51,11 @@ def diff_markdown(difference: Difference, before: str, after: str) -> str:
 
 
 def _code(diff: TextDiff) -> list[str]:
-    rows = []
-    for hunk in diff.hunks:
-        rows.append(f"@@ {hunk.head} @@")
-        rows += [f"{one.sign} {one.text}" for one in hunk.lines]
-    return rows
+    return [
+        row
+        for hunk in diff.hunks
+        for row in (f"@@ {hunk.head} @@", *(f"{one.sign} {one.text}" for one in hunk.lines))
+    ]
 
 
 def _sentence(effect: Effect) -> str:

@@ -67,12 +67,12 @@ def fix_rows(advice: Advice) -> list[str]:
     return [f"{by}:", *fenced(shown, "python"), *([escaped(advice.text)] if advice.text else [])]
 
 
-def effect_items(effects: Sequence[Effect], most: int, told: str = "") -> list[str]:
-    """`told`: a cause that was given above."""
+def effect_items(effects: Sequence[Effect], most: int, shown: str = "") -> list[str]:
+    """`shown`: a cause that was given above."""
     items = []
     for one in effects[:most]:
         place = f"{code(one.place)} " if one.place else ""
-        because = f" — because {code(one.cause)}" if one.cause not in ("", told) else ""
+        because = f" — because {code(one.cause)}" if one.cause not in ("", shown) else ""
         items.append(f"- {place}{escaped(effect_words(one))}{because}")
     if len(effects) > most:
         items.append(f"- {plural(len(effects) - most, 'effect')} more")

@@ -25,7 +25,7 @@ from tcw.viewers.summary.differences.difference_words import (
     others_words,
     veto_words,
 )
-from tcw.viewers.summary.differences.figures import CountChange
+from tcw.viewers.summary.differences.figures import Figure
 from tcw.viewers.summary.differences.kernel_changes import KernelChange
 from tcw.viewers.summary.differences.lines import Sign, TextDiff, diff_lines
 from tcw.viewers.words import plural
@@ -172,7 +172,7 @@ def _figure(what: str, words: str, role: Role) -> Row:
     return Row(body=(text(f" {pad(cut(plain(what), NAME), NAME)} ", "dim"), (words, role)))
 
 
-def _counts(what: str, changes: Sequence[CountChange]) -> list[Row]:
+def _counts(what: str, changes: Sequence[Figure]) -> list[Row]:
     if not changes:
         return []
     rows = [Row(body=((f" {what} that changed", "strong"),))]

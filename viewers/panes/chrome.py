@@ -122,7 +122,7 @@ def _counts(view: View) -> list[Span]:
 
 def _won(speedup: float, noisy: bool, noise: float) -> list[Span]:
     if noisy:
-        return [(" ≈ no difference", "text"), (f" ({ratio_text(speedup)}) ", "dim")]
+        return [(" ≈ same", "text"), (f" ({ratio_text(speedup)}) ", "dim")]
     role: Role = "good" if speedup >= 1 else "bad"
     return [(f" {ratio_known(speedup, noise)} ", role)]
 

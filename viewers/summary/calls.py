@@ -113,7 +113,8 @@ def calls_of(recording: Recording) -> tuple[ModelCall, ...]:
     calls = []
     before: dict[str, str] = {}
     numbers = sorted({*starts, *ends, *pieces})
-    if numbers[:1] == [0] and 1 in starts and _began(recording) > starts[1].at:
+    began = next((one.at for one in recording.all(FrameStart) if not one.call), 0.0)
+    if numbers[:1] == [0] and 1 in starts and began > starts[1].at:
         numbers = [*numbers[1:], 0]
     for number in numbers:
         arguments = arguments_of(starts[number]) if number in starts else {}
@@ -139,11 +140,6 @@ def first_cut_call(calls: tuple[ModelCall, ...]) -> ModelCall | None:
     compiling = [call for call in calls if call.pieces]
     anew = (call for call in compiling if any(not one.recompiles for one in call.pieces))
     return next(anew, compiling[0] if compiling else None)
-
-
-def _began(recording: Recording) -> float:
-    """When the first compile outside any call began."""
-    return next((one.at for one in recording.all(FrameStart) if not one.call), 0.0)
 
 
 def _pieces(recording: Recording) -> list[Piece]:

@@ -88,7 +88,9 @@ def _again(
 ) -> CudagraphCost:
     what = plural(len(dict.fromkeys(one.graph for one in records)), "CUDA graph")
     times = f" {len(records)} times" if len(records) > 1 else ""
-    notes = _when(records)
+    calls = sorted({one.call for one in records if one.call})
+    which = "call" if len(calls) == 1 else "calls"
+    notes = [f"in {which} {numbers_text(calls)}"] if calls else []
     grown = sum(one.bytes or 0 for one in records)
     if grown:
         notes.append(f"{bytes_text(grown)} more memory")
@@ -110,13 +112,6 @@ def _again(
     )
 
 
-def _when(records: Iterable[CudagraphRecording]) -> list[str]:
-    calls = sorted({one.call for one in records if one.call})
-    if not calls:
-        return []
-    return [f"in {'call' if len(calls) == 1 else 'calls'} {numbers_text(calls)}"]
-
-
 def _skip(reason: str, location: Location | None, records: list[CudagraphSkip]) -> CudagraphCost:
     scope = records[0].scope
     title = f"no CUDA graph: {reason}"
@@ -132,44 +127,33 @@ def _skip(reason: str, location: Location | None, records: list[CudagraphSkip]) 
     return CudagraphCost(reason, location, tuple(records), title, tuple(notes), _advice(reason))
 
 
-_ADVICE: tuple[tuple[str, Advice], ...] = (
-    (
-        "mutated inputs",
-        Advice(
-            text="If callers pass the same tensor each time, mark it with "
-            "torch._dynamo.mark_static_address; else return the new value instead of writing it"
-        ),
+_ADVICE = {
+    "mutated inputs": Advice(
+        text="If callers pass the same tensor each time, mark it with "
+        "torch._dynamo.mark_static_address; else return the new value instead of writing it"
     ),
-    ("cpu ", Advice(text="If the tensor can be on the GPU, create it there: device=x.device")),
-    ("DeviceCopy ops", Advice(text="Copy between devices before or after the compiled function")),
-    (
-        "static input data pointer changed",
-        Advice(
-            text="If parameters or buffers are replaced, write into them instead (copy_): a "
-            "recording reads them where they were"
-        ),
+    "cpu ": Advice(text="If the tensor can be on the GPU, create it there: device=x.device"),
+    "DeviceCopy ops": Advice(text="Copy between devices before or after the compiled function"),
+    "static input data pointer changed": Advice(
+        text="If parameters or buffers are replaced, write into them instead (copy_): a recording "
+        "reads them where they were"
     ),
-    (
-        "outputs of earlier calls are alive",
-        Advice(
-            text="If the last step's outputs are no longer needed, say so before each step",
-            code="torch.compiler.cudagraph_mark_step_begin()",
-            by="torch",
-        ),
+    "outputs of earlier calls are alive": Advice(
+        text="If the last step's outputs are no longer needed, say so before each step",
+        code="torch.compiler.cudagraph_mark_step_begin()",
+        by="torch",
     ),
-    (
-        MANY_SIZES,
-        Advice(
-            text="If sizes vary, pad them to a few, or leave graphs with symbolic sizes out",
-            code="torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True",
-            by="torch",
-        ),
+    MANY_SIZES: Advice(
+        text="If sizes vary, pad them to a few, or leave graphs with symbolic sizes out",
+        code="torch._inductor.config.triton.cudagraph_skip_dynamic_graphs = True",
+        by="torch",
     ),
-)
+}
+"""By the beginning of torch's reason."""
 
 
 def _advice(reason: str) -> tuple[Advice, ...]:
-    return tuple(advice for start, advice in _ADVICE if reason.startswith(start))
+    return tuple(advice for start, advice in _ADVICE.items() if reason.startswith(start))
 
 
 def cudagraph_words(uses: Iterable[CudagraphUse]) -> str:
@@ -179,12 +163,11 @@ def cudagraph_words(uses: Iterable[CudagraphUse]) -> str:
         return ""
     count = sum(len(use.recordings) for use in found)
     size = known_sum(use.bytes for use in found)
+    more = count - len(found)
+    words = f"{plural(len(found), 'CUDA graph')} recorded"
+    words += f", {plural(more, 'time')} again" if more else ""
     if any(one.again is None for use in found for one in use.recordings):
         words = f"CUDA graphs recorded {plural(count, 'time')}"
-    else:
-        more = count - len(found)
-        words = f"{plural(len(found), 'CUDA graph')} recorded"
-        words += f", {plural(more, 'time')} again" if more else ""
     return " · ".join(
         [words, seconds_text(sum(use.seconds for use in found))]
         + ([bytes_text(size)] if size else [])

@@ -85,16 +85,18 @@ def numbers(recording: Recording, summary: Summary) -> tuple[Numbered, ...]:
     def held(kind: FactKind, value: int | None) -> int | None:
         return None if recording.lacks(kind) else value
 
+    operations = sum(not is_predicted(node.graph) for node in recording.all(SchedulerNode))
+    saved = whole_sum(one.saved_bytes for one in recording.all(Partition))
     return (
         Numbered("graphs", held("graphs", summary.graphs)),
         Numbered("graph breaks", len(summary.breaks)),
         Numbered("recompiles", sum(len(cause.frames) for cause in summary.recompiles)),
         Numbered("guards", held("guards", summary.guards)),
-        Numbered("scheduler nodes", _operations(recording)),
+        Numbered("scheduler nodes", operations or None),
         Numbered("loop nests", held("fusion", loop_nests(recording.kernels.values()))),
         Numbered("kernels", held("kernels", summary.kernels.count)),
         Numbered("bytes moved", moved_bytes(recording), "bytes"),
-        Numbered("saved for backward", _saved(recording), "bytes"),
+        Numbered("saved for backward", saved, "bytes"),
         Numbered("memory peak", highest_peak(recording), "bytes"),
         Numbered("max error", _error(summary.numerics), "error"),
         Numbered(
@@ -119,7 +121,7 @@ def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> 
     one kernel, such as `softmax + add`; each is a fact too."""
     return (
         *(
-            Fact("", one.name, _whole(one.value), one.unit)
+            Fact("", one.name, int(one.value) if one.value % 1 == 0 else one.value, one.unit)
             for one in numbers(recording, summary)
             if one.value is not None
         ),
@@ -172,10 +174,6 @@ def moved_bytes(recording: Recording) -> int | None:
             moved = sum(size for name, size in touched.items() if name in sizes)
             total += moved * max(1, len(kernel.steps))
     return total
-
-
-def _whole(value: float) -> Value:
-    return int(value) if float(value).is_integer() else value
 
 
 def _merged(found: Iterable[Fact]) -> list[Fact]:
@@ -320,14 +318,6 @@ def _steady(text: str) -> str:
     return " ".join(without_addresses(without_reprs(text)).split())
 
 
-def _operations(recording: Recording) -> int | None:
-    return sum(not is_predicted(node.graph) for node in recording.all(SchedulerNode)) or None
-
-
 def _error(numerics: Numerics | None) -> float | None:
     """None if the sides draw different random numbers: the difference then means nothing."""
     return numerics.max_abs if numerics is not None and numerics.within is not None else None
-
-
-def _saved(recording: Recording) -> int | None:
-    return whole_sum(one.saved_bytes for one in recording.all(Partition))

@@ -103,7 +103,7 @@ def findings_of(
         else:
             carried.setdefault(id(site), []).append(cause)
     ranked = sorted(
-        _unless_told(recording, breaks),
+        _without_failed_backends(recording, breaks),
         key=lambda site: (
             id(site) not in carried, -(site.extra_graphs or 0), -(site.crossings.bytes or 0)
         ),
@@ -164,7 +164,7 @@ def _made_at(cause: RecompileCause, site: BreakSite) -> bool:
     return on and first.compile_id.partition("/")[0] in site.resumed
 
 
-def _unless_told(recording: Recording, breaks: Sequence[BreakSite]) -> list[BreakSite]:
+def _without_failed_backends(recording: Recording, breaks: Sequence[BreakSite]) -> list[BreakSite]:
     """Without the breaks of a backend that failed: the finding of the eager fallback has them."""
     fallbacks = {
         (one.compile_id, one.location.file, one.location.line)

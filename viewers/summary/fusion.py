@@ -260,9 +260,9 @@ def sides_of(first: Sequence[SchedulerNode], second: Sequence[SchedulerNode]) ->
     return Sides(list(dict.fromkeys(both)), chained, (one, other))
 
 
-def _bare(id: str, graph: str, verdict: str, told: Decided) -> PairResult:
+def _bare(id: str, graph: str, verdict: str, decided: Decided) -> PairResult:
     first, *rest = split_id(id)[2]
-    numbers = told.numbers
+    numbers = decided.numbers
     size = numbers.get("saved_bytes", numbers.get("shared_bytes"))
     return PairResult(
         id=id,
@@ -270,14 +270,14 @@ def _bare(id: str, graph: str, verdict: str, told: Decided) -> PairResult:
         first=first,
         second="+".join(rest),
         verdict=verdict,
-        rule=(told.rule or "unstated") if verdict == "rejected" else "",
-        reason=told.reason,
+        rule=(decided.rule or "unstated") if verdict == "rejected" else "",
+        reason=decided.reason,
         tests=0,
         shared_bytes=None if size is None else int(size),
         score=() if size is None else (float(size),),
         score_text="",
         records=(),
-        between=told.between if verdict == "rejected" else (),
+        between=decided.between if verdict == "rejected" else (),
     )
 
 

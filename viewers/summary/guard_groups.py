@@ -91,7 +91,8 @@ def guard_groups(recording: Recording, record: Guards) -> GuardGroups:
     for guard in record.guards:
         rank = _rank(guard, passed, valued)
         key = (guard.source or guard.kind, condition_value(guard))
-        if guard.kind in CONSTANTS and _training(guard):
+        own = guard.source.startswith("L['self']") and guard.source.endswith(".training")
+        if own and guard.kind in CONSTANTS:
             training[guard.value].append(guard)
         elif rank is None or key in met:
             folded[guard.kind].append(guard)
@@ -151,10 +152,6 @@ def _rank(guard: Guard, passed: Collection[str], valued: Collection[str]) -> tup
     if guard.kind in (*CONSTANTS, "TENSOR_MATCH") and _GLOBAL.match(guard.source):
         return (2, 0)
     return None
-
-
-def _training(guard: Guard) -> bool:
-    return guard.source.startswith("L['self']") and guard.source.endswith(".training")
 
 
 def _condition(guard: Guard) -> Condition:

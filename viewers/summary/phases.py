@@ -140,15 +140,15 @@ def phase_times(recording: Recording) -> tuple[PhaseTime, ...]:
     beside = forest.build_threads()
     times = []
     for name, same in grouped((one.name, one) for one in forest.phases.values()).items():
-        whole = [one.seconds for one in same if not _is_inside(one, name, forest.phases)]
+        whole = [
+            one.seconds
+            for one in same
+            if all(outer.name != name for outer in outwards(one, forest.phases)[1:])
+        ]
         own = [forest.own(one) for one in same if one.thread not in beside]
         aside = [forest.own(one) for one in same if one.thread in beside]
         times.append(PhaseTime(name, len(same), *(math.fsum(of) for of in (whole, own, aside))))
     return tuple(sorted(times, key=lambda one: (-one.self_seconds, -one.beside_seconds, one.name)))
-
-
-def _is_inside(phase: Phase, name: str, phases: Mapping[int, Phase]) -> bool:
-    return any(outer.name == name for outer in outwards(phase, phases)[1:])
 
 
 def stage_times(recording: Recording) -> tuple[StageTime, ...]:

@@ -144,15 +144,14 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
     groups: list[list[RecompiledFrame]] = []
     for record in recording.all(Recompile):
         frame = _frame(recording, record, calls, seconds, names)
-        function = functions.of(frame.compile_id, frame.function)
-        frame = replace(frame, function=function)
-        for group in groups:
-            follows = frame.compile_id in resumed
-            if _same_cause(group[0], frame, follows, calls.takes(frame)):
-                group.append(frame)
-                break
-        else:
+        frame = replace(frame, function=functions.of(frame.compile_id, frame.function))
+        follows, argument = frame.compile_id in resumed, calls.takes(frame)
+        alike = (one for one in groups if _same_cause(one[0], frame, follows, argument))
+        group = next(alike, None)
+        if group is None:
             groups.append([frame])
+        else:
+            group.append(frame)
     refused = {one.compile_id for one in recording.all(EagerFallback) if one.by_limit}
     causes = []
     for group in _merge_calls(groups):
@@ -212,7 +211,8 @@ def _frame(
     names: StackNames,
 ) -> RecompiledFrame:
     why = calls.nearest(record)
-    change = GuardChange(_words(record.reason), "", "")
+    unexplained = not record.reason.strip() or _NO_REASON in record.reason
+    change = GuardChange(UNEXPLAINED if unexplained else record.reason, "", "")
     if why is not None:
         change = change_of(why)
         change = replace(change, name=names.named(change.name, why.entry))
@@ -228,12 +228,6 @@ def _frame(
         why=why,
         record=record,
     )
-
-
-def _words(reason: str) -> str:
-    """torch's reason where no guard of ours stands for it."""
-    unexplained = not reason.strip() or _NO_REASON in reason
-    return UNEXPLAINED if unexplained else reason
 
 
 def _whole_advice(frames: list[RecompiledFrame], resumed: Collection[str]) -> tuple[Advice, ...]:
@@ -295,13 +289,9 @@ def _same_cause(
     if not one.seen or (one.expected, one.seen) != (two.expected, two.seen):
         return False
     if one.is_size == two.is_size:
-        return one.name == two.name or one.is_size or _is_plain(two.name)
+        # a variable of the frame may hold what another frame passed to it
+        return one.name == two.name or one.is_size or two.name.isidentifier()
     return not argument
-
-
-def _is_plain(name: str) -> bool:
-    """Whether it is a variable of the frame, which may hold what another frame passed to it."""
-    return name.isidentifier()
 
 
 def _merge_calls(groups: list[list[RecompiledFrame]]) -> list[list[RecompiledFrame]]:

@@ -70,8 +70,8 @@ def is_entry(step: Step, before: Step | None, there: TracedFrame | None) -> bool
         return False
     if step.depth > before.depth:
         resumes = there.step.opcode == "YIELD_VALUE" and step.ip > 0
-        told_again = there.locals and there.locals.keys() <= step.set_locals.keys()
-        return not resumes or bool(told_again)
+        repeated = there.locals and there.locals.keys() <= step.set_locals.keys()
+        return not resumes or bool(repeated)
     return before.opcode in _LEAVES or (step.ip == 0 and "JUMP" not in before.opcode)
 
 

@@ -18,7 +18,7 @@ from tcw.viewers.summary.differences.difference_words import (
     veto_words,
 )
 from tcw.viewers.summary.differences.effects import OTHER_GRAPHS
-from tcw.viewers.summary.differences.figures import CountChange
+from tcw.viewers.summary.differences.figures import Figure
 from tcw.viewers.summary.differences.kernel_changes import KernelChange
 from tcw.viewers.summary.differences.lines import TextDiff
 from tcw.viewers.words import listed, plural
@@ -84,7 +84,7 @@ def _figures(difference: Difference, width: int) -> list[TextLine]:
     return [heading("what changed"), *lines, *_more(len(nests) - ROWS)]
 
 
-def _counted(what: str, changes: Sequence[CountChange], width: int) -> list[TextLine]:
+def _counted(what: str, changes: Sequence[Figure], width: int) -> list[TextLine]:
     if not changes:
         return []
     rows: list[Sequence[Cell]] = [
@@ -94,7 +94,7 @@ def _counted(what: str, changes: Sequence[CountChange], width: int) -> list[Text
     return [*lines, *_more(len(changes) - ROWS)]
 
 
-def _sign(change: CountChange) -> str:
+def _sign(change: Figure) -> str:
     return "+" if not change.before else "-" if not change.after else "~"
 
 

@@ -58,7 +58,7 @@ def _row(column: EngineColumn, failed: bool) -> list[Cell]:
             role: Role = "good" if speed.speedup >= 1 else "bad"
             against = (ratio_known(speed.speedup, speed.noise), role)
         elif not busy(speed):
-            against = (f"{ratio} in noise", "dim")
+            against = (f"≈ same ({ratio})", "dim")
         compiled = seconds_text(speed.compile_seconds)
         if speed.compile_cpu_seconds is not None:
             compiled += f", {seconds_text(speed.compile_cpu_seconds)} CPU"

@@ -129,7 +129,7 @@ def test_what_ended_the_recording_of_both_is_said_once_in_full() -> None:
 
 
 @pytest.mark.parametrize(
-    ("noise", "shown"), [(0.1, "0.70x in noise"), (1.9, "not measured"), (0.0, "0.70x  ")]
+    ("noise", "shown"), [(0.1, "≈ same (0.70x)"), (1.9, "not measured"), (0.0, "0.70x  ")]
 )
 def test_against_eager_no_ratio_is_shown_that_means_nothing(
     both: Recording, noise: float, shown: str

@@ -22,7 +22,6 @@ from tcw.viewers.summary.differences.decision_changes import (
 from tcw.viewers.summary.differences.effects import Effect, effects_of
 from tcw.viewers.summary.differences.fact_changes import FactChanges
 from tcw.viewers.summary.differences.figures import (
-    CountChange,
     Figure,
     SettingChange,
     engines_of,
@@ -55,10 +54,10 @@ class Difference:
     compared: they concern different nodes."""
     figures: tuple[Figure, ...]
     """All of them, changed or not."""
-    graphs: tuple[CountChange, ...]
-    breaks: tuple[CountChange, ...]
-    recompiles: tuple[CountChange, ...]
-    guards: tuple[CountChange, ...]
+    graphs: tuple[Figure, ...]
+    breaks: tuple[Figure, ...]
+    recompiles: tuple[Figure, ...]
+    guards: tuple[Figure, ...]
     decisions: DecisionChanges
     kernels: tuple[KernelChange, ...]
     """All pieces of work, including those whose code is equal."""

@@ -117,13 +117,13 @@ class Alignment:
         """The base's name of a node -> the run's, for every node that both have. `graph`: its id,
         with or without its last stage."""
         if graph not in self._nodes:
-            of = next((one for one in (f"{graph}/lowered", graph) if one in self.base.graphs), "")
-            other = self.run.graphs.get(of)
-            self._nodes[graph] = (
-                self.aligned(self.base.graphs[of], other) if other is not None else {}
-            )
-            before = self.base.graphs[of].nodes if other is not None else ()
-            self._gone[graph] = {node.name for node in before} - self._nodes[graph].keys()
+            names = (f"{graph}/lowered", graph)
+            of = next((name for name in names if name in self.base.graphs), "")
+            before, after = self.base.graphs.get(of), self.run.graphs.get(of)
+            self._nodes[graph], self._gone[graph] = {}, set()
+            if before is not None and after is not None:
+                found = self._nodes[graph] = self.aligned(before, after)
+                self._gone[graph] = {node.name for node in before.nodes} - found.keys()
         return self._nodes[graph]
 
     def same(self, graph: str) -> bool:
@@ -138,11 +138,10 @@ class Alignment:
     def _sizes(self, graph: str) -> list[int]:
         """How many nodes the graph has in the base and in the run; 0 if it is not recorded."""
         names = (f"{graph}/lowered", graph)
-        found = [
-            next((side.graphs[one] for one in names if one in side.graphs), None)
+        return [
+            next((len(side.graphs[one].nodes) for one in names if one in side.graphs), 0)
             for side in (self.base, self.run)
         ]
-        return [len(one.nodes) if one is not None else 0 for one in found]
 
     def aligned(self, base: Graph, run: Graph) -> dict[str, str]:
         """First the nodes that do the same at the same line of the same module, as one of several

@@ -176,11 +176,11 @@ def _reason(
     words = []
     for name in names:
         if name == GRAPH:
-            told, line = _code(alignment, lookup, inputs)
-            words += [told] if told else []
+            said, line = _code(alignment, lookup, inputs)
+            words += [said] if said else []
         else:
-            told = component_words(name, other, key, partial(_input, alignment.run, lookup))
-            words.append(told + _variable(alignment, told))
+            said = component_words(name, other, key, partial(_input, alignment.run, lookup))
+            words.append(said + _variable(alignment, said))
     words = list(dict.fromkeys(words)) or ["the graph"]
     more = f"; {plural(len(words) - _SHOWN, 'further component')}" if len(words) > _SHOWN else ""
     return "; ".join(words[:_SHOWN]) + more, line

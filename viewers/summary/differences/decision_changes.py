@@ -67,34 +67,31 @@ class _Choice:
     vetoed: bool = False
     """A pair that a veto on some of its nodes keeps apart."""
 
+    @property
+    def fused(self) -> bool:
+        return self.kind == "fuse" and self.choice == "fuse"
+
 
 def decision_changes(alignment: Alignment) -> DecisionChanges:
     before = _choices(alignment.base, alignment.id, alignment.node)
     after = _choices(alignment.run)
     changes: list[DecisionChange] = []
-    alike = 0
-    fused_before = {
-        (one.graph, part)
-        for one in before.values()
-        if one.kind == "fuse" and one.choice == "fuse"
-        for part in one.parts
-    }
+    alike = followed = 0
+    fused = {(one.graph, part) for one in before.values() if one.fused for part in one.parts}
     known = [{part for one in side.values() for part in one.parts} for side in (before, after)]
-    followed = 0
     for key in dict.fromkeys([*after, *before]):
         old, new = before.get(key), after.get(key)
+        about = new or old
+        assert about is not None
         change = _change(old, new)
-        only = new if old is None else old if new is None else None
-        if change in ("new", "gone") and only is not None:
-            others = known[0] if old is None else known[1]
-            if not only.parts <= others:
-                followed += 1
-                continue
         if change is None:
             alike += old is not None and new is not None and old.choice == new.choice
             continue
-        about = new or old
-        assert about is not None
+        only = old is None or new is None
+        if only and change in ("new", "gone") and not about.parts <= known[new is None]:
+            followed += 1
+            continue
+        touched = any((about.graph, part) in fused for part in about.parts)
         changes.append(
             DecisionChange(
                 change=change,
@@ -105,9 +102,7 @@ def decision_changes(alignment: Alignment) -> DecisionChanges:
                 before=old.choice if old else "",
                 after=new.choice if new else "",
                 reason=about.refused or about.reason,
-                partner=change == "new"
-                and about.kind == "fuse"
-                and any((about.graph, part) in fused_before for part in about.parts),
+                partner=change == "new" and about.kind == "fuse" and touched,
             )
         )
     changes, elsewhere = _without_renamed(changes, before, after, alignment)
@@ -130,17 +125,15 @@ def _without_renamed(
     """Where a graph has other nodes, a pair may be matched with another one that computes the same.
     Of fusions that look alike, only as many are gone (or new) as one side has more than the other.
     Also returns how many are left out."""
-    counts: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-    for count, side in zip(counts, (before, after), strict=True):
-        count.update(
-            unnumbered(one.subject)
-            for one in side.values()
-            if one.kind == "fuse" and one.choice == "fuse"
-        )
+    counts = [
+        Counter(unnumbered(one.subject) for one in side.values() if one.fused)
+        for side in (before, after)
+    ]
     kept = []
     taken: Counter[tuple[str, str]] = Counter()
     for one in changes:
-        if one.kind == "fuse" and one.change in ("gone", "new") and not alignment.same(one.graph):
+        fuses = one.kind == "fuse" and one.change in ("gone", "new")
+        if fuses and not alignment.same(one.graph):
             name = unnumbered(one.subject)
             more = counts[0][name] - counts[1][name]
             if one.change == "new" and counts[0][name] and alignment.grew(one.graph):
@@ -165,29 +158,21 @@ def _change(old: _Choice | None, new: _Choice | None) -> ChangeKind | None:
     one run and never considered in the other."""
     if new is not None and new.refused and not (old is not None and old.refused):
         return "refused"
-    if new is None or old is None:
-        only = new or old
-        assert only is not None
-        if only.overridden:
-            return _overruled(only) if new is not None else "undone"
-        if only.kind == "fuse" and only.choice != "fuse":
-            return None
-        return "new" if new is not None else "gone"
-    if old.choice == new.choice:
+    if new is not None and old is not None and old.choice == new.choice:
         return None
-    if new.overridden:
-        return _overruled(new)
-    if old.overridden:
+    if new is not None and new.overridden:
+        if new.kind != "fuse":
+            return "overridden"
+        return "forced" if new.fused else "vetoed"
+    if old is not None and old.overridden:
         return "undone"
-    if new.kind == "fuse":
-        return "new" if new.choice == "fuse" else "gone"
-    return "other"
-
-
-def _overruled(choice: _Choice) -> ChangeKind:
-    if choice.kind != "fuse":
-        return "overridden"
-    return "forced" if choice.choice == "fuse" else "vetoed"
+    about = new or old
+    assert about is not None
+    if new is not None and old is not None and about.kind != "fuse":
+        return "other"
+    if about.kind == "fuse" and (new is None or old is None) and not about.fused:
+        return None
+    return "gone" if new is None or (old is not None and not new.fused) else "new"
 
 
 def _choices(
@@ -223,8 +208,8 @@ def _choices(
                 continue
             words = [labels.get((pair.graph, name), name) for name in (pair.first, pair.second)]
             nodes = [
-                frozenset(known.get((pair.graph, part), part) for part in _parts(name))
-                for name in (pair.first, pair.second)
+                frozenset(known.get((pair.graph, part), part) for part in name.split("_") if part)
+                for name in (pair.first, pair.second)  # `op9_op10`
             ]
             found[pair.graph, *nodes] = _Choice(
                 id=pair.id,
@@ -237,11 +222,6 @@ def _choices(
                 vetoed=pair.rule == VETO,
             )
     return found
-
-
-def _parts(name: str) -> list[str]:
-    """`op9_op10` -> op9, op10."""
-    return [part for part in name.split("_") if part]
 
 
 @dataclass(frozen=True)

@@ -51,15 +51,6 @@ class Figure:
         return bool(self.not_compared) or self.before != self.after
 
 
-@dataclass(frozen=True)
-class CountChange:
-    """Counts of one kind: breaks at a line, guards on a name, recompiles of a cause."""
-
-    what: str
-    before: int
-    after: int
-
-
 def setting_changes(one: Recording, other: Recording) -> tuple[SettingChange, ...]:
     """Settings that differ, overrides one by one, and torch settings that the files change."""
     base, run = settings_of(one), settings_of(other)
@@ -149,10 +140,10 @@ def _other_conditions(
     return f"{hits[0]} and {hits[1]} served by caches" if hits[0] != hits[1] else ""
 
 
-def fact_counts(facts: FactChanges, group: str, alignment: Alignment) -> tuple[CountChange, ...]:
+def fact_counts(facts: FactChanges, group: str, alignment: Alignment) -> tuple[Figure, ...]:
     """Facts of a group that one side has more often."""
     return tuple(
-        CountChange(
+        Figure(
             f"{one.fact.by}: {one.fact.title}"
             if one.line is None or one.fact.by
             else f"{alignment.words(one.line)}  {one.fact.title}",
@@ -165,7 +156,7 @@ def fact_counts(facts: FactChanges, group: str, alignment: Alignment) -> tuple[C
     )
 
 
-def guard_changes(base: Recording, run: Recording) -> tuple[CountChange, ...]:
+def guard_changes(base: Recording, run: Recording) -> tuple[Figure, ...]:
     """Guards by kind and name, over all compiles."""
     mains = [PurePath(one.file).stem if (one := settings_of(side)) else "" for side in (base, run)]
     return _changes(_guards(base, *mains), _guards(run))
@@ -183,7 +174,7 @@ def _guards(recording: Recording, own: str = "", theirs: str = "") -> list[tuple
     ]
 
 
-def graph_changes(base: Recording, run: Recording) -> tuple[CountChange, ...]:
+def graph_changes(base: Recording, run: Recording) -> tuple[Figure, ...]:
     """Graphs by id, with their operations."""
     return _changes(
         *(
@@ -195,14 +186,14 @@ def graph_changes(base: Recording, run: Recording) -> tuple[CountChange, ...]:
 
 def _changes(
     before: Iterable[tuple[Hashable, int]], after: Iterable[tuple[Hashable, int]]
-) -> tuple[CountChange, ...]:
+) -> tuple[Figure, ...]:
     one: Counter[Any] = Counter()
     other: Counter[Any] = Counter()
     for counter, found in ((one, before), (other, after)):
         for what, count in found:
             counter[what] += count
     return tuple(
-        CountChange(str(what), one[what], other[what])
+        Figure(str(what), one[what], other[what])
         for what in dict.fromkeys([*one, *other])
         if one[what] != other[what]
     )

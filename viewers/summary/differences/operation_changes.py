@@ -176,39 +176,34 @@ def _dtype(node: Node) -> str:
     return node.value.dtype if node.value is not None else ""
 
 
+_WORDS: dict[OperationChangeKind, str] = {
+    "new": "{0} is new",
+    "gone": "{0} is gone",
+    "dtype": "{0} computes in {after}, was {before}",
+    "value": "{0} is given {after}, was {before}",
+    "inputs": "{0} reads {after} instead of {before}",
+    "input dtype": "{0} is {after}, was {before}",
+    "input shape": "{0} is {after}, was {before}",
+    "module new": "{0} is new: {after}",
+    "module gone": "{0} is gone: {before}",
+    "many new": "{alike} operations are new in {0}: {after}",
+    "many gone": "{alike} operations are gone from {0}: {after}",
+    "module": "{0} computes {after} instead of {before}",
+}
+
+
 def operation_words(change: OperationChange) -> str:
-    """`gelu is gone`, `layers.2 is new: 17 operations`."""
-    return {
-        "new": f"{change.operation} is new",
-        "gone": f"{change.operation} is gone",
-        "dtype": f"{change.operation} computes in {change.after}, was {change.before}",
-        "value": f"{change.operation} is given {change.after}, was {change.before}",
-        "inputs": _inputs(change),
-        "input dtype": _other_inputs(change),
-        "input shape": _other_inputs(change),
-        "module new": f"{change.operation} is new: {change.after}",
-        "module gone": f"{change.operation} is gone: {change.before}",
-        "many new": f"{change.alike} operations are new in {change.operation}: {change.after}",
-        "many gone": f"{change.alike} operations are gone from {change.operation}: {change.after}",
-        "module": f"{change.operation} computes {change.after} instead of {change.before}",
-    }[change.kind]
-
-
-def _other_inputs(change: OperationChange) -> str:
-    """`x is 2×15, was 2×16`, `50 graph inputs are bfloat16, were float32`."""
-    if change.alike == 1:
-        return f"{change.operation} is {change.after}, was {change.before}"
-    if change.kind == "input dtype":
-        return f"{change.alike} graph inputs are {change.after}, were {change.before}"
-    sizes = f"{change.operation} is {change.after}, was {change.before}"
-    return f"{change.alike} parameters have other sizes: {sizes}, …"
-
-
-def _inputs(change: OperationChange) -> str:
-    if change.before and change.after:
-        return f"{change.operation} reads {change.after} instead of {change.before}"
-    more = f"also reads {change.after}" if change.after else f"no longer reads {change.before}"
-    return f"{change.operation} {more}"
+    """`gelu is gone`, `layers.2 is new: 17 operations`, `50 graph inputs are bfloat16, were
+    float32`."""
+    words = _WORDS[change.kind]
+    if change.kind == "inputs" and not (change.before and change.after):
+        words = "{0} also reads {after}" if change.after else "{0} no longer reads {before}"
+    elif change.kind == "input dtype" and change.alike > 1:
+        words = "{alike} graph inputs are {after}, were {before}"
+    elif change.kind == "input shape" and change.alike > 1:
+        words = "{alike} parameters have other sizes: " + words + ", …"
+    sides = {"before": change.before, "after": change.after, "alike": change.alike}
+    return words.format(change.operation, **sides)
 
 
 _NAMED = 4

@@ -106,12 +106,12 @@ class Profile:
 
     @cached_property
     def _row_of(self) -> dict[str, RegionRow]:
-        every = (*self.rows, *self.step_rows)
-        return {region.id: row for row in every for region in row.regions}
+        rows = (*self.rows, *self.step_rows)
+        return {region.id: row for row in rows for region in row.regions}
 
-    def row_of_thing(self, thing: str) -> RegionRow | None:
+    def row_with(self, id: str) -> RegionRow | None:
         """The row of a step or an operation, by its id."""
-        region = self.region_of(thing)
+        region = self.region_of(id)
         return self.row_of(region.id) if region is not None else None
 
     def lines_between(self, phase: str = "") -> tuple[tuple[str, int], ...]:
@@ -138,9 +138,9 @@ class Profile:
         same = (one.location for one in operations if one.operation == step.name)
         return next((place for place in same if place is not None), None)
 
-    def region_of(self, thing: str) -> Region | None:
+    def region_of(self, id: str) -> Region | None:
         """The region of a step or an operation, by its id."""
-        return self.index.region_of.get(thing) or self.step.region_of.get(thing)
+        return self.index.region_of.get(id) or self.step.region_of.get(id)
 
 
 def profile_of(recording: Recording) -> Profile | None:

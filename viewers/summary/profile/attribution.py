@@ -40,7 +40,7 @@ def costs_by_ref(index: Index) -> Mapping[refs.Ref, Cost]:
     for step in index.steps.values():
         if step.time is None:
             continue
-        for group in _things(index, step):
+        for group in _computed(index, step):
             alone = len(group) == 1
             for ref in group:
                 before = costs[ref]
@@ -63,7 +63,7 @@ def costs_by_ref(index: Index) -> Mapping[refs.Ref, Cost]:
     return dict(costs)
 
 
-def _things(index: Index, step: CompiledStep) -> list[tuple[refs.Ref, ...]]:
+def _computed(index: Index, step: CompiledStep) -> list[tuple[refs.Ref, ...]]:
     """What a step computes: source lines; the nodes of each graph; the kernel; its lines."""
     if not step.kernel:
         return []

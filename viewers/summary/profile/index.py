@@ -64,6 +64,11 @@ class Index:
         }
         """Id of a step or an operation -> its region."""
 
+    def account(self, side: str) -> Account | None:
+        """Of one side's whole call."""
+        found = (one for one in self.accounts if one.side == side and not one.phase)
+        return next(found, None)
+
     @cached_property
     def ceilings(self) -> Ceilings | None:
         """The ceilings of the device that the call ran on, if they were measured."""
@@ -161,18 +166,14 @@ def _fusions(recording: Recording) -> Iterable[FusedPair]:
     for decided in recording.all(Decided):
         if decided.kind != "fuse" or decided.choice != "fuse":
             continue
-        names, pair = _pair(decided.id), decided.pair
+        names = decided.id.rpartition("/")[2].partition("#")[0]  # `exp+sum` of `…/fuse/exp+sum#2`
+        pair = decided.pair
         words = names.replace("+", " and ")
         if pair is not None and engine_of(decided.id) != ENGINE:
             members = frozenset((*pair.first.split("_"), *pair.second.split("_")))
             yield FusedPair(pair.graph, decided.id, members, words)
         elif "apart" in decided.choices:
             yield FusedPair(decided.graph, decided.id, frozenset(names.split("+")), words)
-
-
-def _pair(id: str) -> str:
-    """`tcw/0/0/forward/fuse/exp+sum#2` -> `exp+sum`."""
-    return id.rpartition("/")[2].partition("#")[0]
 
 
 def newest(recording: Recording) -> Index | None:

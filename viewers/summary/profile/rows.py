@@ -191,11 +191,9 @@ def ordered(rows: Iterable[RegionRow], sort: Sort) -> tuple[RegionRow, ...]:
         return tuple(sorted(rows, key=lambda row: -(row.compiled.median if row.compiled else 0.0)))
     if sort == "line":
         return tuple(sorted(rows, key=_line))
-    return tuple(sorted(rows, key=_difference))
-
-
-def _difference(row: RegionRow) -> tuple[bool, int, float, int]:
-    return (not row.rank, row.position, -abs(row.difference), row.order)
+    return tuple(
+        sorted(rows, key=lambda row: (not row.rank, row.position, -abs(row.difference), row.order))
+    )
 
 
 def _line(row: RegionRow) -> tuple[str, int, str]:

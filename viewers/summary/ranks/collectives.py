@@ -109,13 +109,12 @@ def _of(
     if isinstance(record, Collectives):
         yield from _scheduled(record, order, recording)
     elif isinstance(record, EagerCollective):
-        place = place_of(recording, record.location)
         yield Started(
             operation=record.operation,
             tensors=record.tensors,
             where="eager",
             order=order,
-            place=place,
+            place=place_of(recording, record.location),
             ranks=record.ranks,
             count=record.count,
         )

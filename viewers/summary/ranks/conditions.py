@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from tcw.compiler.trace.records import Location
@@ -71,14 +71,12 @@ def _around(source: str, line: int) -> tuple[int, ...]:
 
 def _path(node: ast.AST, line: int) -> Iterator[ast.AST]:
     """The nodes that contain a line, outermost first."""
-    inside = next((one for one in _children(node) if _contains(one, line)), None)
-    while inside is not None:
-        yield inside
-        inside = next((one for one in _children(inside) if _contains(one, line)), None)
-
-
-def _children(node: ast.AST) -> Iterable[ast.AST]:
-    return ast.iter_child_nodes(node)
+    while True:
+        inside = (one for one in ast.iter_child_nodes(node) if _contains(one, line))
+        if (found := next(inside, None)) is None:
+            return
+        node = found
+        yield node
 
 
 def _contains(node: ast.AST, line: int) -> bool:

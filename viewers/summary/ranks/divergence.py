@@ -26,7 +26,6 @@ from tcw.viewers.summary.ranks.collectives import Started, started
 from tcw.viewers.summary.ranks.conditions import asks_for_rank, calls_of, condition_of
 from tcw.viewers.summary.ranks.events import Event, Kind, events_of, function_of
 from tcw.viewers.summary.ranks.graph_sides import (
-    GraphSide,
     constant_sides,
     graph_sides,
     modules_only_of,
@@ -92,19 +91,18 @@ class RankMember:
 
 def first_divergence(members: Sequence[RankMember]) -> Divergence | None:
     """None if the ranks did the same, as far as each was recorded."""
-    known: dict[int, tuple[Event, ...]] = {}
-    for one in members:
-        if id(one.recording) not in known:
-            known[id(one.recording)] = events_of(one.recording, len(members))
-    if len(known) < 2:
+    recordings = {id(one.recording): one.recording for one in members}
+    if len(recordings) < 2:
         return None
+    known = {key: events_of(one, len(members)) for key, one in recordings.items()}
     apart = _cached_apart(known.values())
-    for kinds in (_RUN, _CACHED):
+    for cached in (False, True):
         lists = {
             key: tuple(
                 one
                 for one in events
-                if one.kind in kinds and not (one.kind in _NOT_OF_HITS and one.compile_id in apart)
+                if (one.kind == "cache") is cached
+                and not (one.kind in _NOT_OF_HITS and one.compile_id in apart)
             )
             for key, events in known.items()
         }
@@ -113,10 +111,6 @@ def first_divergence(members: Sequence[RankMember]) -> Divergence | None:
     return None
 
 
-_RUN: tuple[Kind, ...] = (
-    "recompile", "frame", "break", "graph", "guard", "kernel", "collective", "constant",
-)  # fmt: skip
-_CACHED: tuple[Kind, ...] = ("cache",)
 _NOT_OF_HITS: tuple[Kind, ...] = ("kernel", "collective")
 """Kinds that are not recorded of a graph that a cache has served."""
 
@@ -230,21 +224,19 @@ def _words(
     if event.kind == "recompile":
         return _recompiled(recording, event)
     if isinstance(record, FrameStart):
-        place = place_of(recording, record.location)
-        return f"compiles {record.called}", place
+        return f"compiles {record.called}", place_of(recording, record.location)
     if isinstance(record, GraphBreak):
         return f"has a graph break: {record.type}", place_of(recording, record.location)
     if isinstance(record, Graph):
         against = other.record if other is not None else None
         if not isinstance(against, Graph):
             return f"captures a graph of {plural(record.ops, 'operation')}", None
-        sides = graph_sides if event.kind == "graph" else constant_sides
-        side: GraphSide = sides(record, against)
+        side = (graph_sides if event.kind == "graph" else constant_sides)(record, against)
         return side.words, place_of(recording, side.location)
     if isinstance(record, Guards):
         return _guarded(record, other, recording)
     if isinstance(record, Kernel):
-        place = place_of(recording, record.locations[0]) if record.locations else None
+        place = place_of(recording, next(iter(record.locations), None))
         return f"has the kernel {record.label or record.name} in {record.graph}", place
     if isinstance(record, CacheLookup):
         return _looked_up(record, other), _frame_place(recording, record.compile_id)
@@ -262,9 +254,8 @@ def _recompiled(recording: Recording, event: Event) -> tuple[str, Place | None]:
 
 def _guarded(record: Guards, other: Event | None, recording: Recording) -> tuple[str, Place | None]:
     against = other.record if other is not None else None
-    theirs = (
-        {(one.name, one.code) for one in against.guards} if isinstance(against, Guards) else set()
-    )
+    others = against.guards if isinstance(against, Guards) else ()
+    theirs = {(one.name, one.code) for one in others}
     own = [one for one in record.guards if (one.name, one.code) not in theirs]
     if not own:
         return f"has {plural(record.count, 'guard')}", None
@@ -284,9 +275,8 @@ def _looked_up(record: CacheLookup, other: Event | None) -> str:
 
 
 def _frame_place(recording: Recording, compile_id: str) -> Place | None:
-    frames = (one for one in recording.all(FrameStart) if one.compile_id == compile_id)
-    first = next(frames, None)
-    return place_of(recording, first.location) if first is not None else None
+    frames = (one.location for one in recording.all(FrameStart) if one.compile_id == compile_id)
+    return place_of(recording, next(frames, None))
 
 
 def _condition(event: Event | None, recording: Recording, place: Place | None) -> Place | None:
@@ -354,9 +344,9 @@ def _waits(
     """From the difference on, the first operation that not all ranks start alike; else the next
     one, in which ranks wait for those that compile longer."""
     ranks = [tuple(one.rank for one in group) for group in groups]
-    told = next(one for one in events if one is not None and one.kind == kind)
+    differing = next(one for one in events if one is not None and one.kind == kind)
     after = [
-        _next(group[0].recording, event, kind, told)
+        _next(group[0].recording, event, kind, differing)
         for group, event in zip(groups, events, strict=True)
     ]
     # of a rank whose next operations are not known, none is said to be missing
@@ -370,11 +360,11 @@ def _waits(
                 if one is not None
             )
     if kind in ("recompile", "cache", "frame", "break"):
-        return _delayed(groups, told, after, ranks)
+        return _delayed(groups, differing, after, ranks)
     return ()
 
 
-def _next(recording: Recording, event: Event | None, kind: Kind, told: Event) -> list[Started]:
+def _next(recording: Recording, event: Event | None, kind: Kind, differing: Event) -> list[Started]:
     """What a rank starts from the difference on. The operations of a compiled graph are recorded
     once, where it was compiled. For a rank that did not recompile, those of its last entry for the
     frame count. For one that goes on with graphs from before, nothing is foretold."""
@@ -382,7 +372,7 @@ def _next(recording: Recording, event: Event | None, kind: Kind, told: Event) ->
     same = event is not None and event.kind == kind
     position = event.order[0] if event is not None else len(recording.records)
     if kind == "recompile":
-        own = told.compile_id if same else _entry_before(told.compile_id, found)
+        own = differing.compile_id if same else _entry_before(differing.compile_id, found)
         compiled = [one for one in found if one.compile_id == own]
         return compiled or [one for one in found if one.where == "eager" and one.order >= position]
     if not same and any(one.compile_id and one.order < position for one in found):
@@ -403,26 +393,27 @@ def _unmet(
     here: Sequence[Started | None],
     ranks: Sequence[tuple[int, ...]],
 ) -> Wait:
-    met = []
-    for other, them in zip(here, ranks, strict=True):
-        if them == who:
-            continue
-        single = len(them) == 1
+    def met(other: Started | None, single: bool) -> str:
         if other is None:
-            met.append(f"{rank_words(them)} {'does' if single else 'do'} not start it")
-        else:
-            met.append(f"{rank_words(them)} {'is' if single else 'are'} in {other.words}")
-    return Wait(who, one.words, "; ".join(met), one.place)
+            return f"{'does' if single else 'do'} not start it"
+        return f"{'is' if single else 'are'} in {other.words}"
+
+    others = [
+        f"{rank_words(them)} {met(other, len(them) == 1)}"
+        for other, them in zip(here, ranks, strict=True)
+        if them != who
+    ]
+    return Wait(who, one.words, "; ".join(others), one.place)
 
 
 def _delayed(
     groups: Sequence[Sequence[RankMember]],
-    told: Event,
+    differing: Event,
     after: Sequence[Sequence[Started]],
     ranks: Sequence[tuple[int, ...]],
 ) -> tuple[Wait, ...]:
     """All start the same; those that compile longer are waited for."""
-    took = [compile_seconds(group[0].recording).get(told.compile_id, 0.0) for group in groups]
+    took = [compile_seconds(group[0].recording).get(differing.compile_id, 0.0) for group in groups]
     slow = max(range(len(took)), key=lambda at: took[at])
     quick = [at for at in range(len(took)) if at != slow and after[at]]
     longer = took[slow] - min(took)

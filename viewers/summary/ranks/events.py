@@ -60,7 +60,7 @@ def events_of(recording: Recording, world: int) -> tuple[Event, ...]:
     guarded: set[str] = set()
     start: float
     for at, record in enumerate(recording.records):
-        for kind, key, compile_id in _told(record, recording, guarded):
+        for kind, key, compile_id in _events(record, recording, guarded):
             start = began.get(compile_id, at)
             found.append(Event(kind, key, compile_id, (start, _RANKED.index(kind), at), record))
     for one in started(recording):
@@ -77,7 +77,7 @@ def _at(one: Started) -> Hashable:
     return (one.place.file, one.place.line) if one.place is not None else None
 
 
-def _told(
+def _events(
     record: AnyRecord, recording: Recording, guarded: set[str]
 ) -> Iterator[tuple[Kind, Hashable, str]]:
     if isinstance(record, FrameStart):

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 
 from tcw.compiler.trace.records import Graph, Location, Node
+from tcw.viewers.summary.differences.lines import gaps, matches
 from tcw.viewers.summary.ranks.events import constants
 from tcw.viewers.words import tensor_text
 
 _INPUT = re.compile(r"^[LG]_(?P<name>\w+?)_?$")
 _FIELDS = re.compile(r"_(?:modules|parameters|buffers)_")
-LONGEST = 20_000
-"""Nodes of a graph that are aligned; in a longer one the first that differs counts."""
 
 
 @dataclass(frozen=True)
@@ -62,21 +60,11 @@ def modules_only_of(own: Graph, other: Graph) -> list[str]:
 def _operation(
     mine: list[Node], theirs: list[Node], own: list[object], other: list[object]
 ) -> GraphSide:
-    if max(len(own), len(other)) > LONGEST:
-        at = next((i for i, pair in enumerate(zip(own, other, strict=False)) if pair[0] != pair[1]),
-                  min(len(own), len(other)))  # fmt: skip
-        ranges = ("replace", at, len(own), at, len(other))
-    else:
-        codes = SequenceMatcher(None, own, other, autojunk=False).get_opcodes()
-        ranges = next(one for one in codes if one[0] != "equal")
-    _, first, last, from_, to = ranges
-    if first < last:
-        node = mine[first]
-        where = f" in {node.module}" if node.module else ""
-        return GraphSide(f"calls {called(node)}{where}", node.location)
-    node = theirs[from_]
+    first, second = gaps(matches(own, other), len(own), len(other))[0]
+    node = mine[first.start] if first else theirs[second.start]
+    words = f"{'calls' if first else 'does not call'} {called(node)}"
     where = f" in {node.module}" if node.module else ""
-    return GraphSide(f"does not call {called(node)}{where}" if from_ < to else "ends there", None)
+    return GraphSide(words + where, node.location if first else None)
 
 
 def _computing(graph: Graph) -> list[Node]:

@@ -72,8 +72,6 @@ def compile_times(members: Sequence[RankMember]) -> tuple[CompileTimes, ...]:
 
 def _seconds(members: Sequence[RankMember]) -> list[dict[str, float]]:
     """Of each member, computed once for a recording that several share."""
-    known: dict[int, dict[str, float]] = {}
-    for one in members:
-        if id(one.recording) not in known:
-            known[id(one.recording)] = compile_seconds(one.recording)
+    recordings = {id(one.recording): one.recording for one in members}
+    known = {key: compile_seconds(recording) for key, recording in recordings.items()}
     return [known[id(one.recording)] for one in members]

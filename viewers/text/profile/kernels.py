@@ -54,7 +54,7 @@ def _stem(profile: Profile, step: CompiledStep) -> tuple[str, str]:
         region = profile.region_of(step.id)
         places = region.locations if region else ()
     at = numbers_text(one.line for one in places if one.file == places[0].file)
-    row = None if at else profile.row_of_thing(step.id)
+    row = None if at else profile.row_with(step.id)
     at = at or (plain(where(row)) if row is not None else "")
     if kernel is None or not kernel.generated:
         return (bare(step.name), at)

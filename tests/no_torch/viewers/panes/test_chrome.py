@@ -74,7 +74,7 @@ def test_a_ratio_that_means_nothing_is_not_in_the_header(block: View) -> None:
         ]
         return words(chrome.header(view_of(records), "replay", 160))
 
-    assert "≈ no difference (1.06x)" in header()
+    assert "≈ same (1.06x)" in header()
     assert "1.06x" not in header(noise=0.64)
     assert "1.06x" not in header(compiled_again=3)
 

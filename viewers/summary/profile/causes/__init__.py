@@ -44,9 +44,9 @@ def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
     for look in LOOKS:
         causes = list(look(index, left))
         found += causes
-        told = {region for cause in causes for region in cause.regions}
+        explained = {region for cause in causes for region in cause.regions}
         if look is not breaks:
-            left = [row for row in left if row.regions[0].id not in told]
+            left = [row for row in left if row.regions[0].id not in explained]
     found = [_placed(cause, rows) for cause in found]
     row_of = {region.id: row for row in rows for region in row.regions}
     found.sort(key=lambda cause: _order(cause, row_of))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from tcw.compiler.trace.records import CompiledStep, GraphBreak
+from tcw.compiler.trace.records import CompiledStep
 from tcw.compiler.trace.roofline import bandwidth_at
 from tcw.viewers.summary.breaks import BreakSite, break_sites
 from tcw.viewers.summary.profile.causes.cause import Cause, Suggestion
@@ -28,27 +28,18 @@ _PER_GRAPH = ("guards", "wrapper", "dispatch")
 def breaks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     graphs = {_compile_id(step) for step in index.steps.values() if step.graph}
     for site in break_sites(index.recording):
-        if not any(_in_call(record, index.head.call) for record in site.records):
+        if all(record.call > index.head.call for record in site.records):
             continue
-        extra = site.extra_graphs or 0
-        if site.outcome == "break" and not extra:
-            continue
-        yield _cause(index, rows, site, site.more_graphs, max(1, len(graphs)))
+        if site.outcome != "break" or site.extra_graphs:
+            yield _cause(index, rows, site, max(1, len(graphs)))
 
 
-def _in_call(record: GraphBreak, call: int) -> bool:
-    """A graph from an earlier call breaks again in a later one."""
-    return record.call <= call
-
-
-def _cause(
-    index: Index, rows: Sequence[RegionRow], site: BreakSite, extra: int, graphs: int
-) -> Cause:
+def _cause(index: Index, rows: Sequence[RegionRow], site: BreakSite, graphs: int) -> Cause:
     crossings = site.crossings
     traffic = crossings.bytes or 0
     rate = bandwidth_at(index.ceilings, traffic) if index.ceilings and traffic else None
     moved = traffic / rate if rate else 0.0
-    host = _host(index) * extra / graphs
+    host = _host(index) * site.more_graphs / graphs
     notes = []
     if crossings.names:
         names = listed(crossings.names)
@@ -63,10 +54,10 @@ def _cause(
     split = [row for row in rows if _spans(row)]
     sides = _sides(index, site)
     what = f" between {sides[0]} and {sides[1]}" if sides else ""
-    whole = "the whole function runs in Python" if site.outcome != "break" else ""
+    whole = ": the whole function runs in Python" if site.outcome != "break" else ""
     return Cause(
         kind="break",
-        title=f"graph break ({site.title}){what}{': ' + whole if whole else ''}",
+        title=f"graph break ({site.title}){what}{whole}",
         seconds=moved + host,
         estimated=True,
         regions=tuple(region.id for row in split for region in row.regions),
@@ -99,13 +90,9 @@ def _compile_id(step: CompiledStep) -> str:
 
 def _host(index: Index) -> float:
     """Host seconds of a call spent on its graphs."""
-    return sum(
-        line.time.median
-        for account in index.accounts
-        if account.side == "compiled" and not account.phase
-        for line in account.lines
-        if line.name in _PER_GRAPH
-    )
+    account = index.account("compiled")
+    lines = account.lines if account is not None else ()
+    return sum(line.time.median for line in lines if line.name in _PER_GRAPH)
 
 
 def _spans(row: RegionRow) -> bool:

@@ -35,24 +35,19 @@ def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             kernel = index.kernel_of(step)
             if step.kind != "aten" or kernel is None or is_product(step.name):
                 continue
-            found = [
-                reasons[kernel.graph, n] for n in kernel.origins if (kernel.graph, n) in reasons
-            ]
-            found = [one for one in found if not one.fallback.startswith(_LIBRARY)]
+            lowered = [reasons.get((kernel.graph, name)) for name in kernel.origins]
+            found = [one for one in lowered if one and not one.fallback.startswith(_LIBRARY)]
             if found:
+                # an operator of another library never had loops, so it did not fall back
+                stayed = "fell back to ATen" if is_aten(step.name) else "stays a call"
                 yield cause_of(
                     row,
                     kind="fallback",
-                    title=f"{bare(step.name)} {_stayed(step.name)}: {found[0].fallback}",
+                    title=f"{bare(step.name)} {stayed}: {found[0].fallback}",
                     place=place_of(index.recording, next(iter(kernel.locations), None)),
                     notes=("nothing fuses with a library call",),
                 )
                 break
-
-
-def _stayed(name: str) -> str:
-    """An operator of another library never had loops, so it did not fall back."""
-    return "fell back to ATen" if is_aten(name) else "stays a call"
 
 
 def copies(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:

@@ -16,7 +16,7 @@ _LEAST = 0.05
 
 
 def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    compiled = _account(index, "compiled")
+    compiled = index.account("compiled")
     if compiled is None or compiled.measured.median <= 0 or index.head.compiled_again:
         return
     if index.breaks and index.head.clock == "host":
@@ -26,7 +26,7 @@ def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     work = sum(line.time.median for line in compiled.lines) - host
     share = host / max(compiled.measured.median, host + work)
     noise = index.head.noise * compiled.measured.median
-    eager = _account(index, "eager")
+    eager = index.account("eager")
     before = _beside(eager) if eager else 0.0
     lost = host - before
     if lost <= max(noise, _LEAST * compiled.measured.median):
@@ -57,11 +57,6 @@ def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         ),
         suggestions=mode(index, REDUCE_OVERHEAD) if gpu else (),
     )
-
-
-def _account(index: Index, side: str) -> Account | None:
-    found = (one for one in index.accounts if one.side == side and not one.phase)
-    return next(found, None)
 
 
 def _beside(account: Account) -> float:

@@ -13,7 +13,7 @@ from tcw.viewers.summary.profile.causes.cause import DYNAMIC, Cause, Suggestion
 from tcw.viewers.summary.profile.causes.remedies import of_recompile
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
-from tcw.viewers.summary.recompiles import GuardChange, RecompileCause, recompile_causes
+from tcw.viewers.summary.recompiles import RecompileCause, recompile_causes
 from tcw.viewers.words import plural, seconds_text
 
 
@@ -21,10 +21,14 @@ def recompiles(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     calls = len({start.call for start in index.recording.all(CallStart)})
     groups = _by_value(recompile_causes(index.recording))
     given_up = _given_up(index, groups)
+
+    def compiles(causes: Iterable[RecompileCause]) -> int:
+        return sum(len(cause.frames) for cause in causes)
+
     for causes in groups:
         known = [one.seconds for one in causes if one.seconds is not None]
         if known:
-            more = given_up if causes is max(groups, key=_compiles) else ()
+            more = given_up if causes is max(groups, key=compiles) else ()
             yield _cause(index, causes, sum(known), calls, more)
     if index.head.compiled_again and not groups:
         again = plural(index.head.compiled_again, "graph")
@@ -34,10 +38,6 @@ def recompiles(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             seconds=index.head.compiled.median,
             once=True,
         )
-
-
-def _compiles(causes: Iterable[RecompileCause]) -> int:
-    return sum(len(cause.frames) for cause in causes)
 
 
 def _given_up(index: Index, groups: Iterable[Iterable[RecompileCause]]) -> tuple[str, ...]:
@@ -123,12 +123,12 @@ def _suggestions(
     name = causes[0].change.name
     advice = [one for cause in causes for one in cause.advice]
     found = of_recompile(index.recording, name, advice, place)
-    return (*found, DYNAMIC) if any(_numeric(cause.change) for cause in causes) else tuple(found)
+    numeric = any(
+        cause.change.is_size
+        or all(_NUMBER.fullmatch(one) for one in (cause.change.expected, cause.change.seen))
+        for cause in causes
+    )
+    return (*found, DYNAMIC) if numeric else found
 
 
 _NUMBER = re.compile(r"-?(\d+(\.\d*)?(e[+-]?\d+)?|inf)|nan", re.IGNORECASE)
-
-
-def _numeric(change: GuardChange) -> bool:
-    """A size, or a plain number."""
-    return change.is_size or all(_NUMBER.fullmatch(one) for one in (change.expected, change.seen))

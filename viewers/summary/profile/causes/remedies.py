@@ -54,7 +54,8 @@ _SPEAKS = frozenset({
 def of_break(recording: Recording, site: BreakSite) -> tuple[Suggestion, ...]:
     """Settings first, which change no line; then edits, last resorts last."""
     group = f"break {site.place.file}:{site.place.line}"
-    found = [*_by_settings(site.advice, group), *_of_type(site.type, group)]
+    found = _by_settings(site.advice, group)
+    found += of_setting(SETTINGS[site.type], group) if site.type in SETTINGS else []
     printed = _printed(recording, site, group)
     if printed:
         found = [printed]
@@ -133,11 +134,6 @@ def of_setting(line: str, group: str) -> list[Suggestion]:
 
 def _by_settings(advice: Iterable[Advice], group: str) -> list[Suggestion]:
     return [made for one in advice if one.code for made in of_setting(one.code, group)]
-
-
-def _of_type(type: str, group: str) -> list[Suggestion]:
-    line = SETTINGS.get(type)
-    return of_setting(line, group) if line else []
 
 
 def _printed(recording: Recording, site: BreakSite, group: str) -> Suggestion | None:
