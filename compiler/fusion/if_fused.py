@@ -14,7 +14,7 @@ from tcw.compiler.fusion.rules.domain import common_space, readable
 from tcw.compiler.loops.graph import Call, Compute, Store
 from tcw.compiler.loops.nest import Nest, reads_in
 from tcw.compiler.loops.printer import INDENT, NestLine, nest_lines, nest_text
-from tcw.compiler.loops.printer.words import escaped
+from tcw.compiler.loops.printer.print_addresses import escaped
 
 NAME = "if_fused"
 """What the nest is called in the printed text."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 from tcw.compiler.loops.dtypes import REDUCED, compute_dtype
 from tcw.compiler.loops.expressions import Expression
@@ -117,6 +117,73 @@ def _where(builder: Builder, mask: Tensor, chosen: Tensor, other: Tensor, meta: 
     return where(condition, yes.to(computed), no.to(computed)).expression
 
 
+@dataclass(frozen=True, slots=True)
+class _Positions:
+    """Where an index writes along a dimension of a tensor."""
+
+    builder: Builder
+    dim: int
+    index: Tensor
+    slices: bool = False
+    """The index has one dimension and names whole slices, as in `index_add`. Otherwise each of its
+    elements names one element, as in `scatter`."""
+
+    def write(self, tensor: Tensor, source: Tensor | Scalar, mode: StoreMode) -> Tensor:
+        """The tensor with the source written there, or combined with what is there."""
+        index, rank = self.index, len(tensor.shape)
+        if not rank:
+            kind = "" if self.slices else "a scatter into "
+            raise NoLowering(f"{kind}a tensor without dimensions")
+        if self.slices:
+            dim = dimension(self.dim, rank)
+            shape = with_size(tensor.shape, dim, index.size)
+            if isinstance(source, Tensor) and source.shape and source.shape != shape:
+                source = self.builder.reshape(source, shape)
+            index = self.builder.reshape(index, (index.size, *((1,) * (rank - dim - 1))))
+        else:
+            shape = index.shape
+            dim = dimension(self.dim, rank) if shape else 0
+            if isinstance(source, Tensor) and source.shape != shape:
+                source = corner(self.builder, source, shape)
+        dims = {d: d for d in range(len(shape)) if d != dim}
+        says = INDEX if self.slices and mode == "set" else GATHER
+        return scattered(
+            self.builder,
+            tensor,
+            source,
+            shape,
+            dims,
+            {dim: index},
+            mode=mode,
+            wraps=False,
+            says=says,
+        )
+
+    def combined(
+        self, tensor: Tensor, source: Tensor, reduce: str, include_self: bool = True
+    ) -> Tensor:
+        """The tensor combined with the source there, by torch's word for a reduction."""
+        mode, op = _COMBINED.get(reduce, ("set", ""))
+        unknown_start = tensor.dtype == "bool" if self.slices else not tensor.shape
+        if mode == "set" or (not include_self and unknown_start):
+            raise NoLowering(f"{'index_reduce' if self.slices else 'scatter'} with {reduce}")
+        wide = None if self.slices else _rounded_once(self.builder, tensor, mode)
+        if wide is not None:
+            whole = self.combined(wide, source, reduce, include_self)
+            return self.builder.copy(whole, self.builder.meta)
+        if not include_self:
+            tensor = self._cleared(tensor, source, op)
+        return self.write(tensor, source, mode)
+
+    def _cleared(self, tensor: Tensor, source: Tensor, op: str) -> Tensor:
+        """The tensor with the identity of a reduction there, to combine with."""
+        if tensor.value in (self.index.value, source.value):
+            self.builder.in_place = ""  # the second store still reads what the tensor holds
+        found = self.write(tensor, identity(op, tensor.dtype).number, "set")
+        self.builder.in_place = found.value  # a buffer of our own, written once more
+        return found
+
+
 @lowers("scatter")
 def scatter(
     builder: Builder,
@@ -137,12 +204,12 @@ def scatter(
         if chosen is not None:
             return chosen
     mode: StoreMode = "set" if reduce is None else "add"
-    return scatter_along(builder, tensor, dim, index, source, mode=mode)
+    return _Positions(builder, dim, index).write(tensor, source, mode)
 
 
 @lowers("scatter_add")
 def scatter_add(builder: Builder, tensor: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    return _combined(builder, tensor, dim, index, src, "sum")
+    return _Positions(builder, dim, index).combined(tensor, src, "sum")
 
 
 _COMBINED: dict[str, tuple[StoreMode, str]] = {
@@ -173,20 +240,20 @@ def scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
+    places = _Positions(builder, dim, index)
     if reduce == "mean":
-        return _mean(builder, tensor, dim, index, src, include_self=include_self)
-    return _combined(builder, tensor, dim, index, src, reduce, include_self=include_self)
+        return _mean(places, tensor, src, include_self)
+    return places.combined(tensor, src, reduce, include_self)
 
 
-def _mean(
-    builder: Builder, tensor: Tensor, dim: int, index: Tensor, src: Tensor, *, include_self: bool
-) -> Tensor:
+def _mean(places: _Positions, tensor: Tensor, src: Tensor, include_self: bool) -> Tensor:
     """A sum over a count, both rounded to the dtype of the tensor, as in ATen."""
+    builder = places.builder
     meta = builder.meta
-    total = _combined(builder, tensor, dim, index, src, "sum", include_self=include_self)
+    total = places.combined(tensor, src, "sum", include_self)
     held = replace(meta, dtype=compute_dtype(meta.dtype))
     start = builder.map(number(int(include_self), held.dtype).expression, held)
-    counts = scatter_along(builder, start, dim, index, 1, mode="add")
+    counts = places.write(start, 1, "add")
 
     def divided(total: Element, count: Element) -> Element:
         several = where(count > 1, count, 1)
@@ -194,46 +261,6 @@ def _mean(
 
     rounded = builder.copy(counts, meta) if held != meta else counts
     return formula_map(builder, divided, [total, rounded])
-
-
-def _combined(
-    builder: Builder,
-    tensor: Tensor,
-    dim: int,
-    index: Tensor,
-    src: Tensor,
-    reduce: str,
-    *,
-    include_self: bool = True,
-) -> Tensor:
-    mode, op = _COMBINED.get(reduce, ("set", ""))
-    if mode == "set" or (not include_self and not tensor.shape):
-        raise NoLowering(f"scatter with {reduce}")
-    wide = _rounded_once(builder, tensor, mode)
-    if wide is not None:
-        whole = _combined(builder, wide, dim, index, src, reduce, include_self=include_self)
-        return builder.copy(whole, builder.meta)
-    if not include_self:
-        tensor = _cleared(scatter_along, builder, tensor, dim, index, src, op)
-    return scatter_along(builder, tensor, dim, index, src, mode=mode)
-
-
-def _cleared(
-    write: Callable[..., Tensor],
-    builder: Builder,
-    tensor: Tensor,
-    dim: int,
-    index: Tensor,
-    source: Tensor,
-    op: str,
-) -> Tensor:
-    """The tensor with the identity of a reduction at the indices, for `write` to combine with."""
-    if tensor.value in (index.value, source.value):
-        builder.in_place = ""  # the second store still reads what the tensor holds
-    start = identity(op, tensor.dtype).number
-    found = write(builder, tensor, dim, index, start, mode="set")
-    builder.in_place = found.value  # a buffer of our own, written once more
-    return found
 
 
 @lowers("index_reduce")
@@ -247,37 +274,8 @@ def index_reduce(
     *,
     include_self: bool = True,
 ) -> Tensor:
-    mode, op = _COMBINED.get(reduce, ("set", ""))
-    if mode == "set" or (not include_self and tensor.dtype == "bool"):
-        raise NoLowering(f"index_reduce with {reduce}")
-    if not include_self:
-        tensor = _cleared(_at_indices, builder, tensor, dim, index, source, op)
-    return _at_indices(builder, tensor, dim, index, source, mode=mode)
-
-
-def scatter_along(
-    builder: Builder,
-    tensor: Tensor,
-    dim: int,
-    index: Tensor,
-    source: Tensor | Scalar,
-    *,
-    mode: StoreMode,
-) -> Tensor:
-    shape = index.shape
-    if isinstance(source, Tensor) and source.shape != shape:
-        source = corner(builder, source, shape)
-    if not tensor.shape or not shape:
-        if tensor.shape:
-            return scattered(
-                builder, tensor, source, shape, {}, {0: index}, mode=mode, wraps=False, says=GATHER
-            )
-        raise NoLowering("a scatter into a tensor without dimensions")
-    dim = dimension(dim, len(tensor.shape))
-    dims = {d: d for d in range(len(tensor.shape)) if d != dim}
-    return scattered(
-        builder, tensor, source, shape, dims, {dim: index}, mode=mode, wraps=False, says=GATHER
-    )
+    places = _Positions(builder, dim, index, slices=True)
+    return places.combined(tensor, source, reduce, include_self)
 
 
 def corner(builder: Builder, tensor: Tensor, shape: Shape) -> Tensor:
@@ -339,30 +337,7 @@ def index_add(
     if alpha != 1:
         meta = builder.contiguous(source.shape, source.dtype)
         source = formula_map(builder, lambda x: x * alpha, [source], meta=meta)
-    return _at_indices(builder, tensor, dim, index, source, mode="add")
-
-
-def _at_indices(
-    builder: Builder,
-    tensor: Tensor,
-    dim: int,
-    index: Tensor,
-    source: Tensor | Scalar,
-    *,
-    mode: StoreMode,
-) -> Tensor:
-    if not tensor.shape:
-        raise NoLowering("a tensor without dimensions")
-    dim = dimension(dim, len(tensor.shape))
-    shape = with_size(tensor.shape, dim, index.size)
-    if isinstance(source, Tensor) and source.shape and source.shape != shape:
-        source = builder.reshape(source, shape)
-    spread = builder.reshape(index, (index.size, *((1,) * (len(shape) - dim - 1))))
-    dims = {d: d for d in range(len(shape)) if d != dim}
-    says = INDEX if mode == "set" else GATHER
-    return scattered(
-        builder, tensor, source, shape, dims, {dim: spread}, mode=mode, wraps=False, says=says
-    )
+    return _Positions(builder, dim, index, slices=True).write(tensor, source, "add")
 
 
 @lowers("embedding_dense_backward")

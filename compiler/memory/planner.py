@@ -37,16 +37,17 @@ def plan(
     program: Program,
     gate: Gate | None = None,
     donated: Collection[str] = (),
-    let_go: Collection[str] = (),
+    freed_inputs: Collection[str] = (),
 ) -> Plan:
     """Plan the program's memory.
 
-    `donated`: inputs that only the graph still holds, whose memory may be reused. `let_go`: inputs
-    that are presumably freed when they are released; they only influence the choice of an order.
+    `donated`: inputs that only the graph still holds, whose memory may be reused.
+    `freed_inputs`: presumably freed when they are released; they only influence the choice of an
+    order.
     The plan is deterministic. Every order, reuse and refusal of a reuse passes the gate.
     """
     values, gate = Values(program), gate or Gate()
-    timeline = _ordered(program, values, donated, {*donated, *let_go}, gate)
+    timeline = _ordered(program, values, donated, {*donated, *freed_inputs}, gate)
     temporaries = _temporaries(timeline, values)
     placements = _placements(timeline, values, temporaries, donated, gate)
     arenas: dict[int, Size] = {}
@@ -92,13 +93,17 @@ def _ordered(
     program: Program,
     values: Values,
     donated: Collection[str],
-    let_go: Collection[str],
+    freed_inputs: Collection[str],
     gate: Gate,
 ) -> Timeline:
     """The order with the lowest peak memory; among about equal ones, that with fewest segments."""
     orders: dict[str, list[NestOrCall]] = {
-        EARLY: releasing(gathered(program.steps, values, lazy=False), values, let_go),
-        LATE: releasing(gathered(program.steps, values, lazy=True, let_go=let_go), values, let_go),
+        EARLY: releasing(gathered(program.steps, values, lazy=False), values, freed_inputs),
+        LATE: releasing(
+            gathered(program.steps, values, lazy=True, freed_inputs=freed_inputs),
+            values,
+            freed_inputs,
+        ),
         AS_FUSED: list(program.steps),
     }
     lines: dict[str, Timeline] = {}
@@ -107,7 +112,7 @@ def _ordered(
             lines[name] = Timeline(order, values)
     if len(lines) == 1:
         return lines[EARLY]
-    peaks = {name: _peak(line, values, donated, let_go) for name, line in lines.items()}
+    peaks = {name: _peak(line, values, donated, freed_inputs) for name, line in lines.items()}
     least = min(peaks.values())
     best = min(
         (name for name in lines if peaks[name] <= least * PEAK_TOLERANCE),
@@ -131,12 +136,12 @@ def _ordered(
 
 
 def _peak(
-    timeline: Timeline, values: Values, donated: Collection[str], let_go: Collection[str]
+    timeline: Timeline, values: Values, donated: Collection[str], freed_inputs: Collection[str]
 ) -> int:
     """The peak with default reuse; 0 for all orders if sizes have no hints."""
     temporaries = _temporaries(timeline, values)
     placements = _placements(timeline, values, temporaries, donated, Gate())
-    return peak_bytes(timeline, values, temporaries, placements, let_go=let_go) or 0
+    return peak_bytes(timeline, values, temporaries, placements, freed_inputs=freed_inputs) or 0
 
 
 def _segments(timeline: Timeline) -> int:
@@ -261,11 +266,11 @@ def peak_bytes(
     temporaries: Collection[str],
     placements: Mapping[str, Placement],
     arenas: Mapping[int, int | None] | None = None,
-    let_go: Collection[str] = (),
+    freed_inputs: Collection[str] = (),
 ) -> int | None:
     """Peak bytes of temporaries and outputs over all steps; None if a size has no hint.
 
-    The inputs in `let_go` count as well: they are alive from the start until they die.
+    The inputs in `freed_inputs` count as well: they are alive from the start until they die.
 
     A segment allocates its outputs and arena when it starts, and frees what dies in it when it
     ends. `arenas` holds the arena sizes by step. If None, an arena is as large as its peak.
@@ -279,7 +284,7 @@ def peak_bytes(
     change = [0] * (timeline.steps + 2)
     inside = [0] * (len(timeline.runs) + 1)
     for root, end in ends.items():
-        given = root in let_go
+        given = root in freed_inputs
         if root not in timeline.values or (root in values.inputs and not given):
             continue
         life = timeline.values[root]

@@ -59,12 +59,12 @@ def needs(runs: Sequence[NestOrCall], values: Values) -> Needs:
 
 
 def gathered(
-    runs: Sequence[NestOrCall], values: Values, *, lazy: bool, let_go: Collection[str] = ()
+    runs: Sequence[NestOrCall], values: Values, *, lazy: bool, freed_inputs: Collection[str] = ()
 ) -> list[NestOrCall]:
     """The steps in an order with as few runs of nests between calls as possible.
 
-    `lazy`: nests that allocate more bytes than they free run as late as these runs allow. `let_go`:
-    inputs that are freed after their last use.
+    `lazy`: nests that allocate more bytes than they free run as late as these runs allow.
+    `freed_inputs`: inputs that are freed after their last use.
     """
     graph = needs(runs, values)
     number: dict[int, int] = {}
@@ -80,7 +80,7 @@ def gathered(
             gaps.append(last[place])
     gap = {place: next(g for g in gaps if g >= first[place]) for place in nests}
     if lazy:
-        _delay(runs, values, graph, last, gaps, number, gap, let_go)
+        _delay(runs, values, graph, last, gaps, number, gap, freed_inputs)
     slots: list[list[NestOrCall]] = [[] for _ in range(len(number) + 1)]
     for place in nests:
         slots[gap[place]].append(runs[place])
@@ -117,7 +117,7 @@ def _delay(
     gaps: list[int],
     number: dict[int, int],
     gap: dict[int, int],
-    let_go: Collection[str],
+    freed_inputs: Collection[str],
 ) -> None:
     """Move nests that allocate more bytes than they free to their last possible gap.
 
@@ -134,7 +134,7 @@ def _delay(
             growth += (name not in values.inputs) * (values.number(values.bytes(name)) or 0)
         for name in accesses[place].reads:
             others = users[name] - {place}
-            own = (name in let_go or name not in values.inputs) and name not in values.outputs
+            own = (name in freed_inputs or name not in values.inputs) and name not in values.outputs
             if own and not any(number.get(o, gap.get(o, 0)) >= gap[place] for o in others):
                 growth -= values.number(values.bytes(name)) or 0
         if growth > 0:
@@ -143,17 +143,17 @@ def _delay(
 
 
 def releasing(
-    order: Sequence[NestOrCall], values: Values, let_go: Collection[str]
+    order: Sequence[NestOrCall], values: Values, freed_inputs: Collection[str]
 ) -> list[NestOrCall]:
     """The same order, except that among adjacent calls those that free most memory run first.
 
-    `let_go`: inputs that are freed after their last use.
+    `freed_inputs`: inputs that are freed after their last use.
     """
     last: dict[str, int] = {}
     for place, run in enumerate(order):
         accessed = values.access(run)
         last.update(dict.fromkeys((*accessed.reads, *accessed.writes), place))
-    kept = (values.inputs.keys() - set(let_go)) | values.outputs.keys()
+    kept = (values.inputs.keys() - set(freed_inputs)) | values.outputs.keys()
     found: list[NestOrCall] = []
     start = 0
     while start < len(order):

@@ -17,7 +17,7 @@ from tcw.compiler.loops.expressions import (
     SizeOf,
 )
 from tcw.compiler.loops.layouts import Shape
-from tcw.compiler.loops.printer.words import address_text, escaped, times, view_text
+from tcw.compiler.loops.printer.print_addresses import address_text, escaped, times, view_text
 from tcw.compiler.loops.sizes import terms
 
 INFIX = {

@@ -23,8 +23,7 @@ from tcw.compiler.loops.graph import (
     Store,
 )
 from tcw.compiler.loops.layouts import Shape, row_major, same_strides
-from tcw.compiler.loops.printer.print_expressions import expression_text, with_terms
-from tcw.compiler.loops.printer.words import (
+from tcw.compiler.loops.printer.print_addresses import (
     STORE_SIGNS,
     axis_name,
     escaped,
@@ -32,6 +31,7 @@ from tcw.compiler.loops.printer.words import (
     view_text,
     with_comment,
 )
+from tcw.compiler.loops.printer.print_expressions import expression_text, with_terms
 from tcw.compiler.loops.sizes import Size
 
 

@@ -29,9 +29,7 @@ from tcw.compiler.loops.nest import (
     expressions,
     runs_over,
 )
-from tcw.compiler.loops.printer.print_expressions import expression_text, with_terms
-from tcw.compiler.loops.printer.print_graphs import call_text, output_text
-from tcw.compiler.loops.printer.words import (
+from tcw.compiler.loops.printer.print_addresses import (
     STORE_SIGNS,
     address_text,
     axis_name,
@@ -39,6 +37,8 @@ from tcw.compiler.loops.printer.words import (
     shape_text,
     with_comment,
 )
+from tcw.compiler.loops.printer.print_expressions import expression_text, with_terms
+from tcw.compiler.loops.printer.print_graphs import call_text, output_text
 
 INDENT = "    "
 SIGNS = {"sum": "+=", "prod": "*=", "any": "|=", "all": "&="}

@@ -9,8 +9,8 @@ from tcw.compiler.loops.graph import Buffer, Call, Graph, Map, Result, Scan, Sto
 from tcw.compiler.loops.layouts import Layout, flip, row_major
 from tcw.compiler.loops.nest import Axis, Let, Nest, Reduction, Write
 from tcw.compiler.loops.printer import graph_text, nest_text, program_text
+from tcw.compiler.loops.printer.print_addresses import formula
 from tcw.compiler.loops.printer.print_expressions import expression_text
-from tcw.compiler.loops.printer.words import formula
 from tcw.compiler.loops.sizes import add, multiply, symbol
 from tests.conftest import Golden
 from tests.no_torch.loops.samples import op, softmax_graph, softmax_program, source, tensor

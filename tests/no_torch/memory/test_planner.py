@@ -208,7 +208,7 @@ def test_the_last_reader_of_what_is_freed_stands_early(freed: bool) -> None:
         mm("second", "b"),
         loop("second mask", "c"),
     )
-    made = plan(small(*steps, outputs=("c", "sum")), let_go=("x",) if freed else ())
+    made = plan(small(*steps, outputs=("c", "sum")), freed_inputs=("x",) if freed else ())
     runs = [one.run for one in made.steps]
     first, last = (one for one in runs if isinstance(one, Segment))
     names = [[nest.name for nest in one.nests] for one in (first, last)]

@@ -14,7 +14,7 @@ from tcw.compiler.codegen.cpp.isa import Isa
 from tcw.compiler.codegen.nests.facts import Facts
 from tcw.compiler.loops.graph import ARG
 from tcw.compiler.loops.nest import Reduction, ScanAlong, Statement, Write
-from tcw.compiler.loops.printer.words import axis_name
+from tcw.compiler.loops.printer.print_addresses import axis_name
 from tcw.compiler.loops.sizes import Size
 from tcw.compiler.trace.byte_counts import bytes_text
 from tcw.compiler.trace.plurals import plural

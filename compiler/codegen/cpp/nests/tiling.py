@@ -61,8 +61,8 @@ def tile_axis(
     best = max(sorted(set(wide)), key=wide.count)
     reads = len(list(tiled_reads(facts, lane, best)))
     unit = sum(1 in s.address.strides for s in facts.nest.statements if isinstance(s, Write))
-    found_best = best if unit >= reads or reads <= (MOST_TILES if unit else MOST_BLOCKS) else None
-    return found_best if choose is None else questions.tile(choose, found_best, wide, lanes)
+    chosen = best if unit >= reads or reads <= (MOST_TILES if unit else MOST_BLOCKS) else None
+    return chosen if choose is None else questions.tile(choose, chosen, wide, lanes)
 
 
 def _in_tiles(facts: Facts, statement: Statement, whole: frozenset[int]) -> bool:
