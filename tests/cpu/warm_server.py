@@ -110,6 +110,7 @@ def stand_ins() -> list[tuple[Any, str, Any]]:
     states = importlib.import_module("torch._decomp.decompositions_for_rng").PhiloxStateTracker
     reset = getattr(states, "reset", None)
     team = importlib.import_module("tcw.compiler.measure.rounds.team").Team
+    ceilings = importlib.import_module("tcw.compiler.measure.work.ceilings")
 
     def profile_guard_manager(root: Any, scope: Any, times: int) -> float:
         """Microseconds of a check. Torch's empties the processor's caches before: 20 ms."""
@@ -127,6 +128,7 @@ def stand_ins() -> list[tuple[Any, str, Any]]:
         (guards, "profile_guard_manager", profile_guard_manager),
         (states, "reset", staticmethod(reset_where_used)),
         (team, "contended", False),
+        (ceilings, "_WAITING", float("inf")),
     )
     return [one for one in wanted if hasattr(one[0], one[1])]
 

@@ -17,8 +17,8 @@ _REUSED = re.compile(r"^\s*(\w+) = (?:reinterpret_tensor\()?(\w+)\b[^;\n]*; del 
 
 
 class InductorMemory:
-    """`Memory` of one run of a graph. A buffer written in place holds the value of its last writer
-    among the steps so far."""
+    """The `BufferContents` of one run of a graph. A buffer written in place holds the value of its
+    last writer among the steps so far."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """The time of a compiled graph's library calls by themselves.
 
-The stamps of a compiled graph surround a call as Python makes it. torch's profiler, which times the
+The marks of a compiled graph surround a call as Python makes it. torch's profiler, which times the
 eager side, starts inside the call, when arguments are parsed and the operation is looked up. That
 amounts to some microseconds per call, none of which is a difference between the two sides. So the
 profiler also records the compiled call, and gives the time of the operations inside its graphs.

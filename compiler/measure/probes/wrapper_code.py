@@ -1,9 +1,9 @@
 """The Python of a compiled graph with instrumentation around each of its calls.
 
 The text is that of Inductor's wrapper (torch/_inductor/codegen/wrapper.py), of our engine's
-(compiler/runtime/wrapper.py), or of an FX graph. Which calls are steps, a function says that is
-given. In Inductor's, subgraphs are functions of the same module (`true_graph_0(…)`), and so are
-partitions (`self.partitions[0](…)`). Nothing here runs the text.
+(compiler/runtime/wrapper.py), or of an FX graph; `Rules` say which calls are steps. In Inductor's,
+subgraphs are functions of the same module (`true_graph_0(…)`), and so are partitions
+(`self.partitions[0](…)`). Nothing here runs the text.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Regions whose two sides do the same work, so that no difference is to be expected.
+"""Regions whose two sides make the same calls, so that no difference is to be expected.
 
 Identical library calls on identical tensors still differ in their surroundings: the cache contents
 left by the previous step, the clock rate after it, the location of their memory. Both sides of

@@ -108,7 +108,6 @@ def test_what_is_measured_is_plausible(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {
         "_COPY_SECONDS": 0.002,
         "_PRODUCT_SECONDS": 0.003,
-        "_WAITING": 1e9,
         "_largest": lambda kind: 1 << 20,
     }.items():
         monkeypatch.setattr(measuring, name, value)
@@ -136,6 +135,7 @@ def test_none_are_measured_while_others_use_the_processors(
 ) -> None:
     waited = iter(range(100))
     monkeypatch.setattr(measuring, "waited_seconds", lambda: next(waited))
+    monkeypatch.setattr(measuring, "_WAITING", 0.05)
     monkeypatch.setattr(measuring, "_PATIENCE", 0.0)
     monkeypatch.setattr(measuring, "_bandwidth", lambda timer, largest: ())
     monkeypatch.setattr(measuring, "_rates", lambda timer: {})
