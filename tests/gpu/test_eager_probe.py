@@ -66,6 +66,7 @@ def test_results_are_the_plain_call_s() -> None:
 
 def test_the_card_s_ceilings() -> None:
     found = measured("cuda")
+    assert found is not None
     assert found.kind == "cuda"
     assert found.device == torch.cuda.get_device_name()
     largest = found.bandwidth[-1]

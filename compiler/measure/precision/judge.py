@@ -197,7 +197,8 @@ def _floats(given: Compared) -> Verdict:
     computed = torch.finfo(torch.float64 if wide else torch.float32).eps
     half = unit / 2 if unit > computed else 0.0
     factor = NOISE_FACTOR if observed.numel() >= FEW else FEW_FACTOR
-    bound = max(half + LEAST_UNITS * computed, factor * spread / scale)
+    least = max(half + LEAST_UNITS * computed, unit if whole_call else 0.0)
+    bound = max(least, factor * spread / scale)
     undecided = torch.zeros_like(finite)
     for one in (*jumping, eager) if jumping else ():
         near = (one - exact).abs() / scale <= JUMPING * bound
@@ -206,8 +207,6 @@ def _floats(given: Compared) -> Verdict:
     theirs = torch.where(finite & torch.isfinite(eager) & ~undecided, eager - exact, 0.0)
     eager_error = _largest(theirs) / scale
     bound = max(bound, (factor if whole_call else EAGER_FACTOR) * eager_error)
-    if whole_call:
-        bound = max(bound, unit)
     if count == size or count > max(1, _LEFT_OUT * size):
         words = f"rounding decides {count} of its {size} elements"
         return Verdict(None, float(error.max()), eager_error, bound, undecided=words)
@@ -216,7 +215,7 @@ def _floats(given: Compared) -> Verdict:
     within = wrong <= count and not bool((odd & ~undecided).any())
     decided = both & ~undecided
     if whole_call and within:
-        allowed = max(factor * _root_mean_square(theirs), unit * _root_mean_square(exact[finite]))
+        allowed = max(factor * _root_mean_square(theirs), least * _root_mean_square(exact[finite]))
         within = _root_mean_square(error[decided]) * scale <= allowed
     worst = float(torch.where(decided, error, 0.0).max())
     if within:

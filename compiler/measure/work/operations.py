@@ -118,37 +118,164 @@ def work_of(
 ) -> Work:
     """The work of a call of an `OpOverload`, with each tensor argument given as a `TensorMeta`: the
     same object for the same tensor."""
-    schema = getattr(function, "_schema", None)
-    if schema is None:  # a higher-order operator
+    if getattr(function, "_schema", None) is None:  # a higher-order operator
         return Work()
-    name, in_place = _base_name(function)
-    if _is_view(function, name):
+    if _is_view(function, _base_name(function)[0]):
         return NOTHING
-    arguments = _by_name(schema, args, kwargs)
-    flops = _flops(function, name, args, kwargs, arguments, outputs)
-    written = [value for argument, value in arguments if _written(argument)]
-    inputs = [value for argument, value in arguments if not _is_out(argument)]
-    if in_place and name in _OVERWRITING:
-        inputs = inputs[1:]
-    new = [
-        output
-        for output, result in zip(outputs, _results(schema, len(outputs)), strict=False)
-        if output is not None and (result is None or result.alias_info is None)
-    ]
-    if name in _GATHERING and inputs:
-        return Work(_gathered(name, inputs, outputs), _span([*new, *written]), flops)
-    if in_place and name in _PUTTING:
-        return _put(name, arguments, inputs, flops)
-    if name in ("_local_scalar_dense", "item"):
-        return Work(next((_itemsize(one) for one in _tensors(inputs)), None), 0, flops)
-    return Work(_span(inputs), _span([*new, *written]), flops)
+    return _Call(function, args, kwargs, outputs).work()
 
 
-def _is_out(argument: Any) -> bool:
-    return bool(argument.is_out)
+class _Call:
+    """A call that touches memory."""
+
+    def __init__(
+        self,
+        function: Any,
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+        outputs: Sequence[TensorMeta | None],
+    ) -> None:
+        self.function, self.args, self.kwargs, self.outputs = function, args, kwargs, outputs
+        self.name, self.in_place = _base_name(function)
+        arguments = _by_name(function._schema, args, kwargs)
+        self.given = {argument.name: value for argument, value in arguments}
+        self.written = [value for argument, value in arguments if _is_written(argument)]
+        self.inputs = [value for argument, value in arguments if not argument.is_out]
+        self.first = next(_tensors(self.inputs), None)
+        self.adds = self.name in _ADDING or bool(self.given.get("accumulate", False))
+
+    def work(self) -> Work:
+        flops, name = self._flops(), self.name
+        results = _results(self.function._schema, len(self.outputs))
+        new = [
+            output
+            for output, result in zip(self.outputs, results, strict=False)
+            if output is not None and (result is None or result.alias_info is None)
+        ]
+        written = _span([*new, *self.written])
+        if name in _GATHERING and self.inputs:
+            return Work(self._gathered(), written, flops)
+        if self.in_place and name in _PUTTING:
+            return self._put(flops)
+        if name in ("_local_scalar_dense", "item"):
+            return Work(None if self.first is None else _itemsize(self.first), 0, flops)
+        overwrites = self.in_place and name in _OVERWRITING
+        return Work(_span(self.inputs[overwrites:]), written, flops)
+
+    def _gathered(self) -> int | None:
+        """Bytes of the rows read, each once, and of the indices."""
+        table, outputs = self.first, self.outputs
+        if table is None or not outputs or outputs[0] is None:
+            return None
+        if self.name in _BAGS:
+            indices = next(_tensors(self.inputs[1:]), None)
+            count = None if indices is None else _elements(indices)
+            width = table.shape[-1]
+            rows = count * width if count is not None and isinstance(width, int) else None
+        else:
+            rows = _elements(outputs[0])
+        whole, others = stored_bytes(table), _span(self.inputs[1:])
+        if rows is None or whole is None or others is None:
+            return None
+        return min(whole, rows * _itemsize(table)) + others
+
+    def _put(self, flops: int | None) -> Work:
+        """Rows of the first argument are written, and also read if something is added to them."""
+        table, rows, others = self.first, self._rows(), _span(self.inputs[1:])
+        whole = None if table is None else stored_bytes(table)
+        if table is None or whole is None or rows is None or others is None:
+            return Work(None, None, flops)
+        written = min(whole, rows * _itemsize(table))
+        return Work(others + (written if self.adds else 0), written, flops)
+
+    def _rows(self) -> int | None:
+        """The number of elements of the first argument that an operation with indices writes."""
+        table = self.first
+        if table is None:
+            return None
+        if self.name in ("index_put", "_index_put_impl"):
+            indices: Sequence[Any] = self.given.get("indices") or ()
+            found = [one for one in indices if isinstance(one, TensorMeta)]
+            if any(one.dtype in ("bool", "uint8") for one in found):
+                return _elements(table)  # a mask: how much it lets through depends on the data
+            kept: list[Any] = [
+                size
+                for place, size in enumerate(table.shape)
+                if place >= len(indices) or indices[place] is None
+            ]
+            try:
+                where = torch.broadcast_shapes(*[one.shape for one in found])
+                return int(prod(where) * prod(kept))
+            except (TypeError, RuntimeError):
+                return None
+        index = self.given.get("index")
+        if not isinstance(index, TensorMeta):
+            return None
+        count = _elements(index)
+        if self.name.startswith("scatter") or count is None:
+            return count
+        elements, dim = _elements(table), self.given.get("dim", 0)
+        size = table.shape[dim] if table.shape else 1
+        return count * (elements // size) if elements and isinstance(size, int) and size else None
+
+    def _flops(self) -> int | None:
+        counted, function, name = self._product(), self.function, self.name
+        if counted is not None:
+            return counted
+        if name in _PUTTING:
+            return self._rows() if self.adds else 0
+        if name in _MOVING:
+            return 0
+        if name.startswith(("_foreach_", "_fused_ad", "_fused_sgd")):
+            counts = [_elements(one) for one in _tensors(self.inputs[:1])]
+            return None if None in counts else sum(count for count in counts if count is not None)
+        if name in _REDUCING or _tagged(function, "reduction"):
+            return None if self.first is None else _elements(self.first)
+        if _tagged(function, "pointwise") or _tagged(function, "nondeterministic_seeded"):
+            result = next((one for one in self.outputs if one is not None), None)
+            result = next(_tensors(self.written)) if result is None else result
+            floats = any(_floating(one) for one in (result, *_tensors(self.inputs)))
+            return _elements(result) if floats else 0
+        return None
+
+    def _product(self) -> int | None:
+        """FLOPs by torch's formula, if it has one."""
+        name, outputs = self.name, self.outputs
+        output = next((one for one in outputs if one is not None), None)
+        shapes = [one.shape for one in _tensors(list(self.args))]
+        if name in _LINEAR and output is not None and shapes:
+            # mv: the vector's length; linear: the last size of its input, whose weight may be
+            # packed
+            inner = shapes[0][-1]
+            count = _elements(output)
+            return 2 * count * inner if count is not None and isinstance(inner, int) else None
+        if name in _CONVOLUTION and output is not None and len(shapes) > 1:
+            count, window = _elements(output), shapes[1][1:]
+            known = [size for size in window if isinstance(size, int)]
+            if count is None or len(known) < len(window):
+                return None
+            return 2 * count * prod(known)
+        if name in ("dot", "vdot") and shapes and isinstance(shapes[0][0], int):
+            return 2 * shapes[0][0]
+        formula = flop_registry.get(getattr(self.function, "_overloadpacket", None))
+        if formula is None:
+            like = _ATTENTION.get(name) or _PRODUCTS.get(name) or name
+            formula = flop_registry.get(getattr(torch.ops.aten, like, None))
+        if formula is None:
+            return None
+        try:
+            given = [_stand_in(value) for value in self.args]
+            named = {key: _stand_in(value) for key, value in self.kwargs.items() if key != "out"}
+            if "attention" in name:
+                given = _all_heads(given, "backward" in name)
+            results = [_stand_in(one) for one in outputs]
+            out = results[0] if len(results) == 1 else results
+            return int(formula(*given, **named, out_val=out))
+        except Exception:  # a call that torch's formula does not expect
+            return None
 
 
-def _written(argument: Any) -> bool:
+def _is_written(argument: Any) -> bool:
     return argument.alias_info is not None and bool(argument.alias_info.is_write)
 
 
@@ -240,104 +367,6 @@ def _span(values: Iterable[Any]) -> int | None:
     return total
 
 
-def _gathered(name: str, inputs: list[Any], outputs: Sequence[TensorMeta | None]) -> int | None:
-    """Bytes of the rows read, each once, and of the indices."""
-    table = next(_tensors(inputs), None)
-    if table is None or not outputs or outputs[0] is None:
-        return None
-    if name in _BAGS:
-        indices = next(_tensors(inputs[1:]), None)
-        count = None if indices is None else _elements(indices)
-        width = table.shape[-1]
-        rows = count * width if count is not None and isinstance(width, int) else None
-    else:
-        rows = _elements(outputs[0])
-    whole, others = stored_bytes(table), _span(inputs[1:])
-    if rows is None or whole is None or others is None:
-        return None
-    return min(whole, rows * _itemsize(table)) + others
-
-
-def _put(name: str, arguments: list[tuple[Any, Any]], inputs: list[Any], flops: int | None) -> Work:
-    """Rows of the first argument are written, and also read if something is added to them."""
-    given = {argument.name: value for argument, value in arguments}
-    table = next(_tensors(inputs), None)
-    others = _span(inputs[1:])
-    if table is None:
-        return Work(None, None, flops)
-    whole, rows = stored_bytes(table), _rows(name, table, given)
-    if whole is None or rows is None or others is None:
-        return Work(None, None, flops)
-    written = min(whole, rows * _itemsize(table))
-    return Work(others + (written if _adds(name, given) else 0), written, flops)
-
-
-def _adds(name: str, given: Mapping[str, Any]) -> bool:
-    return name in _ADDING or bool(given.get("accumulate", False))
-
-
-def _rows(name: str, table: TensorMeta, given: Mapping[str, Any]) -> int | None:
-    """The number of table elements that an operation with indices writes."""
-    if name in ("index_put", "_index_put_impl"):
-        indices: Sequence[Any] = given.get("indices") or ()
-        found = [one for one in indices if isinstance(one, TensorMeta)]
-        if any(one.dtype in ("bool", "uint8") for one in found):
-            return _elements(table)  # a mask: how much it lets through depends on the data
-        kept: list[Any] = [
-            size
-            for place, size in enumerate(table.shape)
-            if place >= len(indices) or indices[place] is None
-        ]
-        try:
-            where = torch.broadcast_shapes(*[one.shape for one in found])
-            return int(prod(where) * prod(kept))
-        except (TypeError, RuntimeError):
-            return None
-    index = given.get("index")
-    if not isinstance(index, TensorMeta):
-        return None
-    count = _elements(index)
-    if name.startswith("scatter") or count is None:
-        return count
-    elements, dim = _elements(table), given.get("dim", 0)
-    size = table.shape[dim] if table.shape else 1
-    return count * (elements // size) if elements and isinstance(size, int) and size else None
-
-
-def _flops(
-    function: Any,
-    name: str,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    arguments: list[tuple[Any, Any]],
-    outputs: Sequence[TensorMeta | None],
-) -> int | None:
-    counted = _product(function, name, args, kwargs, outputs)
-    if counted is not None:
-        return counted
-    inputs = [value for argument, value in arguments if not _is_out(argument)]
-    if name in _PUTTING:
-        given = {argument.name: value for argument, value in arguments}
-        table = next(_tensors(inputs), None)
-        adds = _adds(name, given)
-        return (None if table is None else _rows(name, table, given)) if adds else 0
-    if name in _MOVING:
-        return 0
-    if name.startswith(("_foreach_", "_fused_ad", "_fused_sgd")):
-        counts = [_elements(one) for one in _tensors(inputs[:1])]
-        return None if None in counts else sum(count for count in counts if count is not None)
-    if name in _REDUCING or _tagged(function, "reduction"):
-        first = next(_tensors(inputs), None)
-        return None if first is None else _elements(first)
-    if _tagged(function, "pointwise") or _tagged(function, "nondeterministic_seeded"):
-        result = next((one for one in outputs if one is not None), None)
-        if result is None:
-            result = next(_tensors([value for argument, value in arguments if _written(argument)]))
-        floats = any(_floating(one) for one in (result, *_tensors(inputs)))
-        return _elements(result) if floats else 0
-    return None
-
-
 def _floating(meta: TensorMeta) -> bool:
     return meta.dtype.startswith(("float", "bfloat", "complex"))
 
@@ -345,44 +374,6 @@ def _floating(meta: TensorMeta) -> bool:
 def _tagged(function: Any, name: str) -> bool:
     tag = getattr(torch.Tag, name, None)
     return tag is not None and tag in function.tags
-
-
-def _product(
-    function: Any,
-    name: str,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    outputs: Sequence[TensorMeta | None],
-) -> int | None:
-    """FLOPs by torch's formula, if it has one."""
-    output = next((one for one in outputs if one is not None), None)
-    shapes = [one.shape for one in _tensors(list(args))]
-    if name in _LINEAR and output is not None and shapes:
-        # mv: the vector's length; linear: the last size of its input, whose weight may be packed
-        inner = shapes[0][-1]
-        count = _elements(output)
-        return 2 * count * inner if count is not None and isinstance(inner, int) else None
-    if name in _CONVOLUTION and output is not None and len(shapes) > 1:
-        count, window = _elements(output), shapes[1][1:]
-        known = [size for size in window if isinstance(size, int)]
-        return 2 * count * prod(known) if count is not None and len(known) == len(window) else None
-    if name in ("dot", "vdot") and shapes and isinstance(shapes[0][0], int):
-        return 2 * shapes[0][0]
-    formula = flop_registry.get(getattr(function, "_overloadpacket", None))
-    if formula is None:
-        packet = getattr(torch.ops.aten, _ATTENTION.get(name) or _PRODUCTS.get(name) or name, None)
-        formula = flop_registry.get(packet)
-    if formula is None:
-        return None
-    try:
-        given = [_stand_in(value) for value in args]
-        named = {key: _stand_in(value) for key, value in kwargs.items() if key != "out"}
-        if "attention" in name:
-            given = _all_heads(given, "backward" in name)
-        results = [_stand_in(one) for one in outputs]
-        return int(formula(*given, **named, out_val=results[0] if len(results) == 1 else results))
-    except Exception:  # a call that torch's formula does not expect
-        return None
 
 
 def _all_heads(args: list[Any], backward: bool) -> list[Any]:
