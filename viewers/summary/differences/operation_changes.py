@@ -121,20 +121,22 @@ def _of_graphs(
             less = ", ".join(name for name in mine if name not in node.inputs)
             more = ", ".join(name for name in node.inputs if name not in mine)
             yield OperationChange("inputs", id, _called(node), line, less, more)
-        elif values[0] != values[1] and not other_dtype:
-            yield OperationChange("value", id, _called(node), line, *values)
+        elif values[0] != values[1] and not other_dtype and len(values[0]) == len(values[1]):
+            yield OperationChange("value", id, _called(node), line, *map(", ".join, values))
     for node in graph.nodes:
         if node.name not in same and _computes(node):
             yield _written("gone", id, node, alignment.place(node.location))
 
 
-_CONSTANT = re.compile(r"(?<![\w.])(?:-?\d+\.\d*(?:e[-+]?\d+)?|True|False|torch\.\w+\d+)(?![\w.])")
+_CONSTANT = re.compile(
+    r"(?<![\w.])(?:-?\d+(?:\.\d*(?:e[-+]?\d+)?|e[-+]?\d+)|True|False|torch\.\w+\d+)(?![\w.])"
+)
 """A number that is no size, a flag, a dtype."""
 
 
-def _constants(node: Node) -> str:
+def _constants(node: Node) -> list[str]:
     """Those among its arguments."""
-    return ", ".join(_CONSTANT.findall(node.args))
+    return _CONSTANT.findall(node.args)
 
 
 def _written(
