@@ -164,9 +164,10 @@ class FactChange:
         return f"{what} {self.name} ×{self.before} → ×{self.after}"
 
 
-def value_text(value: Value | None, unit: FactUnit) -> str:
+def value_text(value: Value | None, unit: FactUnit, unknown: str = "none") -> str:
+    """A fact's value with its unit: `1,634`, `1.0 MB`."""
     if value is None:
-        return "none"
+        return unknown
     if isinstance(value, str):
         return value
     if unit == "bytes":
@@ -175,7 +176,7 @@ def value_text(value: Value | None, unit: FactUnit) -> str:
         return seconds_text(value)
     if unit == "instructions":
         return f"{value / 1e9:.2f} G"
-    return error_text(value) if unit == "error" else f"{value:g}"
+    return error_text(value) if unit == "error" else f"{value:,}"
 
 
 def budgeted(fact: Fact, tolerances: Mapping[str, Tolerance]) -> bool:

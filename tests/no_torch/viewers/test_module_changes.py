@@ -146,6 +146,10 @@ def test_the_value_of_a_constant_is_told() -> None:
 
     assert effects(dropout("x, 0.1, True"), dropout("y_1, 0.1, True")) == []
     assert effects(dropout("x, 4"), dropout("x, 6")) == []
+    assert effects(dropout("x, 2"), dropout("x, 2.0")) == []
+    assert effects(dropout("x, 1e-05"), dropout("x, 1e-06")) == [
+        "dropout is given 1e-06, was 1e-05"
+    ]
     words = "dropout is given 0.2, True, was 0.1, True"
     assert effects(dropout("x, 0.1, True"), dropout("x, 0.2, True")) == [words]
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from tcw.viewers.summary.budget import value_text
 from tcw.viewers.summary.differences.decision_changes import DecisionChange, DecisionChanges, Veto
 from tcw.viewers.summary.differences.effects import Effect
 from tcw.viewers.summary.differences.figures import Figure
 from tcw.viewers.summary.differences.kernel_changes import KernelChange
 from tcw.viewers.summary.differences.measured import MeasuredDifference
-from tcw.viewers.words import bytes_change, bytes_text, error_text, number, plural, seconds_text
+from tcw.viewers.words import bytes_change, plural
 
 CHANGES: dict[str, tuple[str, str]] = {
     "vetoed": ("✗", "vetoed"),
@@ -30,17 +31,6 @@ def effect_words(effect: Effect) -> str:
     return f"{effect.words} ×{effect.count}" if effect.count > 1 else effect.words
 
 
-def figure_text(figure: Figure, value: float | None) -> str:
-    """One side of a figure, with its unit."""
-    if value is None:
-        return "unknown"
-    if figure.unit == "bytes":
-        return bytes_text(int(value))
-    if figure.unit == "seconds":
-        return seconds_text(value)
-    return error_text(value) if figure.unit == "error" else number(int(value))
-
-
 def change_text(figure: Figure) -> str:
     """`1 → 2`; or why it cannot be compared."""
     if figure.not_compared:
@@ -48,7 +38,7 @@ def change_text(figure: Figure) -> str:
     before, after = figure.before, figure.after
     if figure.unit == "bytes" and before is not None and after is not None:
         return bytes_change(int(before), int(after))
-    return f"{figure_text(figure, before)} → {figure_text(figure, after)}"
+    return " → ".join(value_text(one, figure.unit, "unknown") for one in (before, after))
 
 
 def change_words(change: DecisionChange) -> tuple[str, str]:

@@ -17,44 +17,41 @@ from tcw.viewers.summary.own_words import are_ranks, common
 from tcw.viewers.words import listed
 
 
-@dataclass(frozen=True)
-class KernelChange:
+@dataclass(frozen=True, kw_only=True)
+class KernelChange(Match):
     """One piece of work, and the kernels that do it on either side."""
 
-    match: Match
     base: Recording = field(repr=False, compare=False)
     run: Recording = field(repr=False, compare=False)
-    nests: tuple[int | None, int | None] = (None, None)
-    """Loop nests in the kernels of each side; None if not recorded."""
 
     @property
-    def kind(self) -> matching.MatchKind:
-        return self.match.kind
-
-    @property
-    def before(self) -> tuple[Kernel, ...]:
-        return self.match.before
-
-    @property
-    def after(self) -> tuple[Kernel, ...]:
-        return self.match.after
+    def nests(self) -> tuple[int | None, int | None]:
+        """Loop nests in the kernels of each side; None if not recorded, or if all are calls."""
+        before, after = (
+            sum(kernel.loop_nests for kernel in side) or None for side in (self.before, self.after)
+        )
+        return before, after
 
     @property
     def name(self) -> str:
         """`k2 softmax`, `k2, k3 softmax`: ids of the run, or of the base if the kernel is gone."""
-        return f"{listed([one.id for one in self.after or self.before])} {self.label}"
+        return f"{listed([one.id for one in self._kernels])} {self.label}"
+
+    @property
+    def _kernels(self) -> tuple[Kernel, ...]:
+        return self.after or self.before
 
     @property
     def label(self) -> str:
-        return kernel_label((self.after or self.before)[0])
+        return kernel_label(self._kernels[0])
 
     @property
     def language(self) -> str:
-        return (self.after or self.before)[0].language
+        return self._kernels[0].language
 
     @property
     def generated(self) -> bool:
-        return (self.after or self.before)[0].generated
+        return self._kernels[0].generated
 
     @cached_property
     def code(self) -> TextDiff:
@@ -89,7 +86,7 @@ def kernel_changes(alignment: Alignment, by_lines: bool) -> tuple[KernelChange, 
         {k.id: plain(_compared(run, k)) for k in second},
     )
     return tuple(
-        KernelChange(one, base, run, (_count(one.before), _count(one.after)))
+        KernelChange(one.graph, one.before, one.after, one.same, base=base, run=run)
         for one in matching.match(first, second, *work, *code)
     )
 
@@ -106,8 +103,3 @@ def _code(recording: Recording, kernel: Kernel) -> str:
     if not kernel.text:
         return f"{kernel.name}(…)"
     return recording.text(kernel.text).replace(kernel.name, "kernel").rstrip("\n")
-
-
-def _count(kernels: tuple[Kernel, ...]) -> int | None:
-    """Loop nests in the code of some kernels; unknown if all are calls."""
-    return sum(kernel.loop_nests for kernel in kernels) or None

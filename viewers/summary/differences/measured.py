@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from tcw.compiler.trace.records import Timed, WhatIf
+from tcw.compiler.trace.records import Kernel, Timed, WhatIf
 from tcw.viewers.kit.figures import TimeUnit, readable_unit
 from tcw.viewers.summary.differences.kernel_changes import KernelChange
 from tcw.viewers.summary.numerics import not_comparable, off_float64
@@ -38,12 +38,6 @@ class MeasuredDifference:
         if abs(record.difference) <= record.noise:
             return "in noise"
         return "faster" if record.difference < 0 else "slower"
-
-    @property
-    def share(self) -> float:
-        """The difference as a part of the base's time."""
-        before = self.record.before
-        return abs(self.record.difference) / before.median if before and before.median else 0.0
 
     @property
     def scope(self) -> str:
@@ -98,7 +92,10 @@ class MeasuredDifference:
 
     @property
     def share_text(self) -> str:
-        return percent(self.share)
+        """The difference as a part of the base's time."""
+        before = self.record.before
+        whole = before.median if before is not None else 0.0
+        return percent(abs(self.record.difference) / whole if whole else 0.0)
 
 
 def measured_of(
@@ -109,7 +106,9 @@ def measured_of(
     found: dict[tuple[object, ...], MeasuredDifference] = {}
     for record in records:
         key = (record.scope, record.graph, record.base_kernels, record.run_kernels)
-        change = next((one for one in kernels if _about(record, one)), None)
+        sides = set(record.base_kernels), set(record.run_kernels)
+        about = (one for one in kernels if sides == ({*_ids(one.before)}, {*_ids(one.after)}))
+        change = next(about, None)
         found[key] = MeasuredDifference(record, change if record.scope == "kernel" else None)
     order = ("kernel", "graph", "call")
     return tuple(
@@ -125,10 +124,8 @@ def measured_of(
     )
 
 
-def _about(record: WhatIf, change: KernelChange) -> bool:
-    return {k.id for k in change.before} == set(record.base_kernels) and {
-        k.id for k in change.after
-    } == set(record.run_kernels)
+def _ids(kernels: Sequence[Kernel]) -> list[str]:
+    return [kernel.id for kernel in kernels]
 
 
 ChangeTone = Literal["good", "bad", "neutral"]

@@ -12,6 +12,7 @@ from typing import Literal
 from msgspec import structs
 
 from tcw.compiler.trace.records import Graph, Node
+from tcw.viewers.collected import grouped
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
 from tcw.viewers.summary.ranks.graph_sides import input_name
@@ -121,20 +122,23 @@ def _of_graphs(
             less = ", ".join(name for name in mine if name not in node.inputs)
             more = ", ".join(name for name in node.inputs if name not in mine)
             yield OperationChange("inputs", id, _called(node), line, less, more)
-        elif values[0] != values[1] and not other_dtype:
-            yield OperationChange("value", id, _called(node), line, *values)
+        elif values[0] != values[1] and not other_dtype and len(values[0]) == len(values[1]):
+            was, given = (", ".join(side) for side in values)
+            yield OperationChange("value", id, _called(node), line, was, given)
     for node in graph.nodes:
         if node.name not in same and _computes(node):
             yield _written("gone", id, node, alignment.place(node.location))
 
 
-_CONSTANT = re.compile(r"(?<![\w.])(?:-?\d+\.\d*(?:e[-+]?\d+)?|True|False|torch\.\w+\d+)(?![\w.])")
+_CONSTANT = re.compile(
+    r"(?<![\w.])(?:-?\d+(?:\.\d*(?:e[-+]?\d+)?|e[-+]?\d+)|True|False|torch\.\w+\d+)(?![\w.])"
+)
 """A number that is no size, a flag, a dtype."""
 
 
-def _constants(node: Node) -> str:
+def _constants(node: Node) -> list[str]:
     """Those among its arguments."""
-    return ", ".join(_CONSTANT.findall(node.args))
+    return _CONSTANT.findall(node.args)
 
 
 def _written(
@@ -243,10 +247,12 @@ def by_module(
 
 def _many_together(changes: Sequence[OperationChange]) -> Iterator[OperationChange]:
     """Operations that went from a module, or came to it, in graph order; the largest are named."""
-    groups: dict[object, list[OperationChange]] = {}
-    for number, one in enumerate(changes):
+
+    def key(one: OperationChange) -> object:
         plain = one.kind in ("new", "gone") and one.module and "::" not in one.operation
-        groups.setdefault((one.graph, one.module, one.kind) if plain else number, []).append(one)
+        return (one.graph, one.module, one.kind) if plain else None
+
+    groups = grouped((key(one) or number, one) for number, one in enumerate(changes))
     named: dict[object, str] = {}
     kinds = Counter((one.graph, one.module) for one, *_ in groups.values() if one.module)
     for group in groups.values():
@@ -320,14 +326,13 @@ def _alike(change: OperationChange) -> object:
 def inputs_together(changes: Sequence[OperationChange]) -> Iterator[OperationChange]:
     """The changes, with one for all inputs that change their dtype alike, and one for all
     parameters of another shape."""
-    groups: dict[object, list[OperationChange]] = {}
-    for number, one in enumerate(changes):
-        key: object = number
+
+    def key(one: OperationChange) -> object:
         if one.kind == "input dtype":
-            key = one.kind, one.before, one.after
-        elif one.kind == "input shape" and one.weight:
-            key = one.kind
-        groups.setdefault(key, []).append(one)
+            return one.kind, one.before, one.after
+        return one.kind if one.kind == "input shape" and one.weight else None
+
+    groups = grouped((key(one) or number, one) for number, one in enumerate(changes))
     for group in groups.values():
         first, alike = group[0], len({one.operation for one in group})
         if alike > 1:

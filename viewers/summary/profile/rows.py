@@ -219,7 +219,7 @@ def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
         label=region_label(index, first),
         phase=first.phase,
         locations=first.locations,
-        place=place_of(index.recording, first.locations[0]) if first.locations else None,
+        place=place_of(index.recording, next(iter(first.locations), None)),
         module=_module([one.modules[0] for one in regions if one.modules]),
         eager=sum_of([one.eager for one in regions if one.eager]),
         compiled=sum_of([one.compiled for one in regions if one.compiled]),

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from tcw.compiler.trace.records import Graph, Location, Node
+from tcw.viewers.labels import short_target
 from tcw.viewers.summary.differences.lines import gaps, matches
 from tcw.viewers.summary.ranks.events import constants
 from tcw.viewers.words import tensor_text
@@ -35,7 +36,9 @@ def graph_sides(own: Graph, other: Graph) -> GraphSide:
             return GraphSide(f"gets {input_name(node)} as {_tensor(node)}", _first_use(own, node))
     for node, against in zip(mine, theirs, strict=True):
         if _sizes(node) != _sizes(against):
-            return GraphSide(f"computes {called(node)} as {_tensor(node)}", node.location)
+            return GraphSide(
+                f"computes {short_target(node.target)} as {_tensor(node)}", node.location
+            )
     extra = [one for one in own.nodes if one.op == "placeholder" and one.target not in inputs]
     if extra:
         return GraphSide(f"has {input_name(extra[0])} as an input", _first_use(own, extra[0]))
@@ -46,7 +49,7 @@ def constant_sides(own: Graph, other: Graph) -> GraphSide:
     """A constant of `own` that is another one in `other`, whose operations are the same."""
     for node, against in zip(own.nodes, other.nodes, strict=False):
         if constants(node) != constants(against):
-            return GraphSide(f"calls {called(node)}({node.args})", node.location)
+            return GraphSide(f"calls {short_target(node.target)}({node.args})", node.location)
     return GraphSide("has other constants", None)
 
 
@@ -62,7 +65,7 @@ def _operation(
 ) -> GraphSide:
     first, second = gaps(matches(own, other), len(own), len(other))[0]
     node = mine[first.start] if first else theirs[second.start]
-    words = f"{'calls' if first else 'does not call'} {called(node)}"
+    words = f"{'calls' if first else 'does not call'} {short_target(node.target)}"
     where = f" in {node.module}" if node.module else ""
     return GraphSide(words + where, node.location if first else None)
 
@@ -89,11 +92,6 @@ def _first_use(graph: Graph, node: Node) -> Location | None:
     using = (one for one in graph.nodes if node.name in one.inputs and one.location is not None)
     first = next(using, None)
     return first.location if first is not None else node.location
-
-
-def called(node: Node) -> str:
-    """`relu` of `torch.nn.functional.relu`."""
-    return node.target.removesuffix(".default").rpartition(".")[2]
 
 
 def input_name(node: Node) -> str:

@@ -142,7 +142,7 @@ def _looks_at_data(index: Index, rows: Sequence[RegionRow]) -> list[str]:
     there that the mask hides nothing."""
     for row in rows:
         words = [bare(one.operation) for one in row.operations]
-        place = place_of(index.recording, row.locations[0]) if row.locations else None
+        place = place_of(index.recording, next(iter(row.locations), None))
         if "_local_scalar_dense" in words and not row.steps and row.known and place is not None:
             name = place.file.rpartition("/")[2]
             return [f"eager looks at the data at line {place.line} of {name}; capture cannot"]

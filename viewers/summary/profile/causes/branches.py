@@ -28,64 +28,34 @@ class _Branch(NamedTuple):
 
 
 def branches(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    only_compiled = [one for one in rows if not one.operations and _matters(one, "lost")]
-    only_eager = [one for one in rows if not one.steps and _matters(one, "won")]
-    if not only_eager:
-        return
-    captured = _Lines(only_compiled)
-    seen = _Lines(only_eager)
+    known = [row for row in rows if row.known]
+    captured = [row for row in known if not row.operations and row.standing == "lost"]
+    seen = [row for row in known if not row.steps and row.standing == "won"]
     steps = [(step, index.locations_of(step)) for step in index.steps.values()]
-    runs_compiled = grouped((at.file, at.line) for _, places in steps for at in places)
+    compiled = grouped((at.file, at.line) for _, places in steps for at in places)
     called = (one.location for one in index.operations.values() if one.location)
-    runs_eager = grouped((at.file, at.line) for at in called)
-    for file in runs_compiled.keys() & seen.files:
+    eager = grouped((at.file, at.line) for at in called)
+    for file in compiled.keys() & {at.file for row in seen for at in row.locations}:
         for branch in _branches("\n".join(index.recording.source(file))):
             for ours, theirs in (branch.arms, branch.arms[::-1]):
-                made, left = captured.inside(file, ours), seen.inside(file, theirs)
-                if not left or not _any_in(runs_compiled[file], ours):
+                left = [row for row in seen if _is_in(row.locations, file, theirs)]
+                runs = [
+                    any(line in arm for line in side.get(file, ()))
+                    for side, arm in ((compiled, ours), (eager, ours), (compiled, theirs))
+                ]
+                if not left or runs != [True, False, False]:
                     continue
-                if _any_in(runs_eager.get(file, ()), ours):
-                    continue
-                if _any_in(runs_compiled.get(file, ()), theirs):
-                    continue
+                made = [row for row in captured if _is_in(row.locations, file, ours)]
                 there = [step for step, places in steps if _is_in(places, file, ours)]
                 yield _cause(index, file, branch.line, ours, made, left, there)
-                captured.drop(made)
-                seen.drop(left)
-
-
-def _matters(row: RegionRow, standing: str) -> bool:
-    return row.known and row.standing == standing
-
-
-class _Lines:
-    """Rows by their lines."""
-
-    def __init__(self, rows: Sequence[RegionRow]) -> None:
-        self._rows = list(rows)
-
-    @property
-    def files(self) -> set[str]:
-        return {at.file for row in self._rows for at in row.locations}
-
-    def inside(self, file: str, lines: range) -> list[RegionRow]:
-        return [
-            row
-            for row in self._rows
-            if any(at.file == file and at.line in lines for at in row.locations)
-        ]
-
-    def drop(self, rows: Sequence[RegionRow]) -> None:
-        gone = {row.key for row in rows}
-        self._rows = [row for row in self._rows if row.key not in gone]
+                gone = {row.key for row in (*made, *left)}
+                captured, seen = (
+                    [row for row in side if row.key not in gone] for side in (captured, seen)
+                )
 
 
 def _is_in(places: Iterable[Location], file: str, arm: range) -> bool:
     return any(at.file == file and at.line in arm for at in places)
-
-
-def _any_in(lines: Collection[int], arm: range) -> bool:
-    return any(line in arm for line in lines)
 
 
 def _cause(
@@ -112,16 +82,13 @@ def _cause(
             f"only compiled: {lines}, fused into kernels of other lines, whose time includes it: "
         )
         compiled += named((step.name for step in there), 3)
+    labels = [_labels(rows) for rows in (made, left) if rows]
+    instead = f": {' instead of '.join(labels)}" if made else f", without {labels[-1]}"
     return cause_of(
         *made,
         *left,
         kind="capture",
-        title="the `if` takes a different branch under capture"
-        + (
-            f": {_labels(made)} instead of {_labels(left)}"
-            if made
-            else f", without {_labels(left)}"
-        ),
+        title=f"the `if` takes a different branch under capture{instead}",
         place=place_of(index.recording, Location(file=file, line=line)),
         notes=(
             compiled,

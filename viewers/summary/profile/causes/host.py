@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tcw.compiler.trace.records import Account, Advice
+from tcw.compiler.trace.records import Advice
 from tcw.viewers.summary.profile.causes.cause import REDUCE_OVERHEAD, Cause, mode
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
@@ -27,16 +27,17 @@ def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     share = host / max(compiled.measured.median, host + work)
     noise = index.head.noise * compiled.measured.median
     eager = index.account("eager")
-    before = _beside(eager) if eager else 0.0
+    before = 0.0  # of eager's call, outside its operations
+    if eager is not None:
+        operations = (line.time.median for line in eager.lines if line.name not in _HOST)
+        before = max(0.0, eager.measured.median - sum(operations))
     lost = host - before
     if lost <= max(noise, _LEAST * compiled.measured.median):
         return
     launches = sum(step.launches for step in index.steps.values())
     kernels = sum(step.time.median for step in index.steps.values() if step.time)
-    parts = ", ".join(
-        f"{name} {seconds_text(line.time.median)}"
-        for name, line in sorted(lines.items(), key=lambda one: -one[1].time.median)
-    )
+    longest = sorted(lines.values(), key=lambda line: -line.time.median)
+    parts = ", ".join(f"{line.name} {seconds_text(line.time.median)}" for line in longest)
     each = f" of {seconds_text(kernels / launches)}" if launches and kernels else ""
     each += " each" if launches > 1 and each else ""
     gpu = index.head.clock == "device"
@@ -57,9 +58,3 @@ def host_bound(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         ),
         suggestions=mode(index, REDUCE_OVERHEAD) if gpu else (),
     )
-
-
-def _beside(account: Account) -> float:
-    """The time of the call outside its operations."""
-    work = sum(line.time.median for line in account.lines if line.name not in _HOST)
-    return max(0.0, account.measured.median - work)

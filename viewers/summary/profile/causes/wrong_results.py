@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from tcw.compiler.trace.precision import worst_output
-from tcw.compiler.trace.records import Advice, KernelPrecision, Location
+from tcw.compiler.trace.records import Advice, KernelPrecision
 from tcw.viewers.command_line import command_line, near
 from tcw.viewers.labels import kernel_label
 from tcw.viewers.summary.place import place_of
@@ -41,12 +41,12 @@ def wrong_results(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         notes.append(first.reason)
     if len(wrong) > 1:
         notes.append(f"{plural(len(wrong) - 1, 'later kernel')} wrong too")
-    places: tuple[Location, ...] = kernel.locations if kernel else ()
+    location = next(iter(kernel.locations), None) if kernel else None
     yield Cause(
         kind="precision",
         title=title,
         seconds=0.0,
-        place=place_of(index.recording, places[0]) if places else None,
+        place=place_of(index.recording, location),
         notes=tuple(notes),
         fixes=(_file_of(index, first.kernel),) if first.repro else (),
     )
