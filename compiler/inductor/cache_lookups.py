@@ -105,7 +105,7 @@ class Caches:
 
 
 _NAMES = {"LocalAutotuneCache": "triton configurations"}
-"""What a class of torch's for remote caches, of which some are files of this machine, keeps."""
+"""Class of a remote cache in torch -> what it keeps; some are files of this machine."""
 
 
 def _saved_seconds(info: Mapping[str, Any]) -> float | None:
@@ -177,7 +177,7 @@ _AUTOGRAD_CACHE = "torch._functorch._aot_autograd.autograd_cache:AOTAutogradCach
 
 HOOK = RecordingHook(
     name="caches",
-    offers="hits and misses of torch's compile caches, and what a miss missed",
+    offers="hits and misses of torch's compile caches, and why each miss missed",
     needs=(
         "torch._inductor.codecache:FxGraphCache.prepare_key(gm, example_inputs, fx_kwargs)",
         "torch._inductor.codecache:FxGraphCache.load_with_key(key, debug_lines, is_backward)",

@@ -117,7 +117,7 @@ def _manager() -> str:
 
 
 def described(folder: str) -> tuple[float, dict[str, Any]] | None:
-    """(when it was written, Triton's description of a binary); None if it is not there."""
+    """(when it was written, Triton's description of a binary); None if there is none."""
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]
         name = next(name for name in names if not name.startswith("__grp__"))

@@ -74,7 +74,7 @@ def root_graph(graph: str) -> tuple[str, str]:
 
 
 def is_predicted(graph: str) -> bool:
-    """Whether a graph is one for a GPU that was not there: `0/0/forward@sm_90/lowered`."""
+    """Whether a graph was predicted for an absent GPU: `0/0/forward@sm_90/lowered`."""
     return "@" in graph
 
 

@@ -30,7 +30,7 @@ _LIST = Advice(
 )
 _CONVERSION = re.compile(r"(?P<function>float|int|bool)\((?P<tensor>.+)\)$", re.DOTALL)
 COPIES = (".item()", ".tolist()")
-"""What makes Python numbers of a tensor."""
+"""What turns a tensor into Python numbers."""
 
 
 def advise(broken: Broken) -> Advised:
@@ -47,7 +47,7 @@ def advise(broken: Broken) -> Advised:
 
 
 def _number(broken: Broken) -> Advised:
-    """Who writes `int(…)` wants a size or an index; other numbers may as well stay tensors. If the
+    """`int(…)` suggests that a size or an index is meant; other numbers may stay tensors. If the
     code branches on the number, the graph breaks at the branch on a tensor or a symbol, too."""
     if _decides(broken):
         return branches.advise(_with_tensor(broken)) or branches.GENERAL
@@ -122,7 +122,7 @@ def _is_size(broken: Broken) -> bool:
 
 
 def _is_argument(broken: Broken, functions: Sequence[str]) -> bool:
-    """Whether the statement gives the number, or what it makes of it, to one of these functions:
+    """Whether the statement passes the number, or a value computed from it, to one of these:
     a tensor in its place breaks the graph again."""
     try:
         number = ast.unparse(ast.parse(broken.expression, mode="eval"))

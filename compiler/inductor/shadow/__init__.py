@@ -57,7 +57,7 @@ def why_not(settings: Settings, hooks: Sequence[HookStatus]) -> str:
 
 HOOK = RecordingHook(
     name="predicted gpu code",
-    offers="Triton, PTX and SASS for a GPU that is not there, with registers and spills",
+    offers="Triton, PTX and SASS for an absent GPU, with registers and spills",
     needs=(
         "triton.compiler:ASTSource",
         "triton.backends.compiler:GPUTarget",

@@ -1,4 +1,4 @@
-"""A log of torch's (`TORCH_TRACE`) as the records of a recording.
+"""A torch log (`TORCH_TRACE`) as the records of a recording.
 
 A recording is of one process. A program that forks lets its children write into the same log: of
 such a log one process is decoded, with what its parent had told of files and compiles until then.
@@ -56,7 +56,7 @@ NEVER: tuple[Any, ...] = (
     *("source", "calls", "run time", "machine", "skipped frames", "steps", "autograd"),
     *("lowering", "fusion", "memory", "decisions", "kernel builds", "output", "kernel lines"),
 )
-"""What no log of torch's holds."""
+"""What no torch log holds."""
 _CACHES = {
     "aotautograd_cache": "aot autograd",
     "fx_graph_cache": "fx graph",
@@ -78,7 +78,7 @@ UNKNOWN_LINE = "…"
 
 
 def is_log(head: bytes) -> bool:
-    """Whether a file that begins like this is a log of torch's, perhaps a damaged one."""
+    """Whether a file that begins like this is a torch log, perhaps a damaged one."""
     return HEADER.search(head) is not None
 
 
