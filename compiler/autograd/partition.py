@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from torch import fx
 
-from tcw.compiler.autograd.split import Extraction, JointSplit, MinCut, current
+from tcw.compiler.autograd.split import Extraction, JointSplit, MinCut, current_split
 from tcw.compiler.control.decisions import SAVE
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, during, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
@@ -263,7 +263,7 @@ def install(recorder: Recorder) -> Uninstall:
     solver = partitioners if hasattr(partitioners, "minimum_cut") else networkx
 
     def solve(*args: Any, **kwargs: Any) -> Any:
-        split = current()
+        split = current_split()
         if split is None:
             return solve_min_cut(*args, **kwargs)
         minimum_cut = solver.minimum_cut
@@ -286,7 +286,7 @@ def install(recorder: Recorder) -> Uninstall:
         joint_module: Any, saved_values: Any, saved_sym_nodes: Any, *args: Any, **kwargs: Any
     ) -> Any:
         halves = extract(joint_module, saved_values, saved_sym_nodes, *args, **kwargs)
-        split = current()
+        split = current_split()
         if split is not None and split.joint in (None, joint_module):
             split.joint = joint_module
             split.extraction = Extraction(

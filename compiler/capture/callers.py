@@ -21,7 +21,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tcw.compiler.capture.advice.broken import only_statement
-from tcw.compiler.capture.code_objects import original, resumes_at
+from tcw.compiler.capture.code_objects import original_code, resumes_at
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import Location
 
@@ -79,7 +79,7 @@ def caller_of(
     if resumes_at(code) is not None:
         passed = {id(argument) for argument in (arguments or {}).values()}
         made = frozenset(name for name, value in f_locals.items() if id(value) not in passed)
-        return Caller(original(code), made=made)
+        return Caller(original_code(code), made=made)
     named = code.co_argcount + code.co_kwonlyargcount
     rest = list(code.co_varnames[named:])
     positional = rest.pop(0) if code.co_flags & inspect.CO_VARARGS else ""

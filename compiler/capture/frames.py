@@ -15,8 +15,8 @@ from types import CodeType
 from typing import Any, Literal
 
 from tcw.compiler.capture.callers import Caller, caller_of
-from tcw.compiler.capture.code_objects import function_location, original, resumes_at
-from tcw.compiler.capture.messages import in_short
+from tcw.compiler.capture.code_objects import function_location, original_code, resumes_at
+from tcw.compiler.capture.messages import one_line
 from tcw.compiler.control.error_words import first_line
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
@@ -67,12 +67,12 @@ _stack: list[Frame] = []
 _finished: list[Frame] = []
 
 
-def current() -> Frame | None:
+def current_frame() -> Frame | None:
     """The frame being compiled; the innermost one if compiles nest."""
     return _stack[-1] if _stack else None
 
 
-def nesting() -> int:
+def compiles_in_progress() -> int:
     """The number of frames being compiled: more than 1 if one compile starts another."""
     return len(_stack)
 
@@ -121,7 +121,7 @@ def install(recorder: Recorder) -> Uninstall:
                 _end(recorder, frame, *_returned(frame, result, guarded))
                 if guarded:
                     recorder.compiled_in_call.append(frame.compile_id)
-                    if nesting() == 1:  # its code runs now
+                    if compiles_in_progress() == 1:  # its code runs now
                         recorder.emit(StageStart(stage="run", compile_id=frame.compile_id))
             return result
         finally:
@@ -131,7 +131,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     @functools.wraps(original_trace)
     def trace_frame(*args: Any, **kwargs: Any) -> Any:
-        frame = current()
+        frame = current_frame()
         if frame is not None and not recorder.quiet:
             with Safely(recorder, "an attempt at a frame"):
                 frame.attempts += 1
@@ -147,7 +147,7 @@ def install(recorder: Recorder) -> Uninstall:
             raise
 
     def counted(_context: Any, values: Any, *_: Any, **__: Any) -> None:
-        frame = current()
+        frame = current_frame()
         if frame is not None and "graph_op_count" in values:
             frame.ops = values["graph_op_count"] or 0
             frame.guards = values.get("guard_count") or 0
@@ -185,7 +185,7 @@ def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:
 
 def _wrapped(code: CodeType, caller: Caller) -> Location | None:
     """Where the forward is that the frame wraps; None if it wraps none."""
-    if caller.code is None or original(caller.code) is original(code):
+    if caller.code is None or original_code(caller.code) is original_code(code):
         return None
     return function_location(caller.code)
 
@@ -216,8 +216,8 @@ def _failed(frame: Frame, error: BaseException) -> tuple[FrameStatus, str]:
 
     soft = isinstance(error, (Unsupported, UserError))
     if soft and not frame.one_graph and not frame.raises_on_break:
-        return "skipped", in_short(error)
-    return "failed", in_short(error)
+        return "skipped", one_line(error)
+    return "failed", one_line(error)
 
 
 def _end(recorder: Recorder, frame: Frame, status: FrameStatus, reason: str) -> None:

@@ -15,11 +15,11 @@ from msgspec import structs
 
 from tcw.compiler.capture.code_objects import function_location
 from tcw.compiler.capture.frames import last_finished
-from tcw.compiler.capture.messages import in_short
+from tcw.compiler.capture.messages import one_line
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.graphs.lines import outside_torch, users_own
+from tcw.compiler.graphs.lines import is_users_own, outside_torch
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import FrameSkipped
 
@@ -49,7 +49,7 @@ def install(recorder: Recorder) -> Uninstall:
             return original_assert(self, frame, *args, **kwargs)
         except Exception as error:
             if last_finished() is before:
-                refused[frame.f_code] = in_short(error)
+                refused[frame.f_code] = one_line(error)
             raise
 
     def looked_for_tensor(found: bool, frame: Any, *_: Any, **__: Any) -> None:
@@ -71,7 +71,7 @@ def install(recorder: Recorder) -> Uninstall:
         if tried is not None and tried is not before and tried.code is code:
             compile_id, reason = tried.compile_id, tried.reason
         file = code.co_filename
-        wanted = outside_torch(file) if compile_id else users_own(file, recorder.user_root)
+        wanted = outside_torch(file) if compile_id else is_users_own(file, recorder.user_root)
         if not wanted:
             return
         reason = reason or str(getattr(result, "skip_reason", None) or NOT_SAID)

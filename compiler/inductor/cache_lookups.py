@@ -21,7 +21,7 @@ from tcw.compiler.control.hooks import (
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id, lowering_graph_id
-from tcw.compiler.trace.key_components import Lookups, read_key, written
+from tcw.compiler.trace.key_components import Lookups, key_texts, read_key
 from tcw.compiler.trace.records import CacheLookup
 
 LookupVerdict = Literal["hit", "miss", "bypass"]
@@ -60,7 +60,7 @@ class Caches:
                 key=str(info.get("key") or ""),
                 missed=words,
                 saved_seconds=_saved_seconds(info) if verdict == "hit" else None,
-                components=tuple(map(self.recorder.text, written(key))),
+                components=tuple(map(self.recorder.text, key_texts(key))),
             )
         )
 

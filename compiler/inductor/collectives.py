@@ -30,7 +30,7 @@ def install(recorder: Recorder) -> Uninstall:
     def write(nodes: Sequence[Any], *_: Any, **__: Any) -> None:
         if predicting.get() or not current_compile_id():
             return
-        operations, details = described(nodes)
+        operations, details = described_collectives(nodes)
         if operations:
             recorder.emit(
                 Collectives(
@@ -44,7 +44,7 @@ def install(recorder: Recorder) -> Uninstall:
     return before_call(debug, "log_collective_schedule", safely.guarded(write))
 
 
-def described(nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Collective, ...]]:
+def described_collectives(nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Collective, ...]]:
     """Of the scheduled nodes, those that torch's own schedule lists, with their details."""
     from torch._inductor import ir
 

@@ -41,7 +41,7 @@ from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id, graph_id, lowering_graph_id, name_of
 from tcw.compiler.graphs.lines import parse_stack_trace
 from tcw.compiler.trace.compile_names import compile_of
-from tcw.compiler.trace.cudagraph_reasons import STACK, moved, reason_of, stack_of
+from tcw.compiler.trace.cudagraph_reasons import STACK, moved_inputs, reason_of, stack_of
 from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip, Location
 from tcw.start_up import when_imported
 
@@ -132,7 +132,7 @@ class _Graphs:
             function,
             sizes=tuple(one for one in inputs if type(one) is int and abs(one) < 2**63),
             reason=reason_of(text) if text else "",
-            inputs=moved(text),
+            inputs=moved_inputs(text),
             location=stack[-1] if stack else None,
             reserved=_reserved(manager.device_index),
             start=time.perf_counter(),

@@ -20,7 +20,7 @@ from msgspec import structs
 
 from tcw.compiler.control.hooks import Uninstall, after_call, around_call, during, patch, undo_all
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.inductor.loop_bodies import NodeLoops, deeper, loops_of, renamed, unflattened
+from tcw.compiler.inductor.loop_bodies import NodeLoops, indented, loops_of, renamed, unflattened
 from tcw.compiler.trace.records import LoopLine, NestLoops, Size
 
 
@@ -88,7 +88,7 @@ def _nest(parts: Sequence[Sequence[Any]], shared: int) -> list[NestLoops]:
     flat = [node for part in parts for node in part]
     if not flat or not all(hasattr(getattr(node, "_body", None), "root_block") for node in flat):
         return []
-    lines = nested([[_member(node) for node in part] for part in parts], shared)
+    lines = joined_nest([[_member(node) for node in part] for part in parts], shared)
     return [NestLoops(nodes=tuple(node.get_name() for node in flat), lines=lines)]
 
 
@@ -101,7 +101,7 @@ def _member(node: Any) -> NestMember:
     )
 
 
-def nested(parts: Iterable[Sequence[NestMember]], shared: int) -> tuple[LoopLine, ...]:
+def joined_nest(parts: Iterable[Sequence[NestMember]], shared: int) -> tuple[LoopLine, ...]:
     """The parts as one nest; each continues the `shared` outer loops of the previous one.
 
     Within a part a node continues all loops of the node before that it has too, except that a value
@@ -121,7 +121,7 @@ def nested(parts: Iterable[Sequence[NestMember]], shared: int) -> tuple[LoopLine
             most = min(most, *(reduced[name] for name in member.reads & reduced.keys()), len(heads))
             sizes = [head.size for head in heads]
             lines += heads[_common(opened[:most], sizes) :]
-            lines += deeper(loops.body, len(heads))
+            lines += indented(loops.body, len(heads))
             opened, most = sizes, len(deepest)
             outer = sum(not head.reduced for head in heads)
             if outer < len(heads):

@@ -17,7 +17,7 @@ from msgspec import structs
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, around_call
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.inductor.generation import Generation, opened
+from tcw.compiler.inductor.generation import Generation, generations
 from tcw.compiler.inductor.lowered_graphs import lowering_of
 from tcw.compiler.trace.records import Buffer, MemoryPlan
 
@@ -83,11 +83,11 @@ def _record(recorder: Recorder, wrapper: Any, inplace: set[int]) -> None:
         size = _bytes(graph, value)
         if size is not None or hasattr(value, "get_layout"):
             reading.begin(name, size, kind="input")
-    generation = opened.stack[-1] if opened.stack else None
+    generation = generations.stack[-1] if generations.stack else None
     for index, line in enumerate(wrapper.lines):
         _call(reading, generation, wrapper, index, line, graph)
         _memory(reading, line, graph, inplace)
-    finish(reading, graph)
+    end_lives(reading, graph)
     lives = reading.lives.values()
     known = all(life.bytes is not None for life in lives if life.kind != "input")
     recorder.emit(
@@ -170,7 +170,7 @@ def _made(reading: WrapperReading, name: str, graph: Any) -> None:
         reading.own(name, size)
 
 
-def finish(reading: WrapperReading, graph: Any) -> None:
+def end_lives(reading: WrapperReading, graph: Any) -> None:
     """Outputs live to the end, as does everything never freed."""
     last = max(0, reading.step - 1)
     outputs = list(graph.get_output_names())

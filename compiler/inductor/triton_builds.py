@@ -24,7 +24,7 @@ from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, bef
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id, current_graph_id
-from tcw.compiler.trace.key_components import CODE, Key, written
+from tcw.compiler.trace.key_components import CODE, Key, key_texts
 from tcw.compiler.trace.records import CacheLookup
 from tcw.compiler.trace.writer import text_hash
 
@@ -89,7 +89,7 @@ def _record(recorder: Recorder, autotuner: Any, request: _Request) -> None:
     cache = triton_cache_dir(autotuner.triton_meta.get("device", 0))
     for result in autotuner.compile_results:
         key = str(result.kernel.hash)
-        found = described(os.path.join(cache, triton_hash_to_path_key(key)))
+        found = binary_description(os.path.join(cache, triton_hash_to_path_key(key)))
         if found is None:
             continue
         written_at, description = found
@@ -103,7 +103,7 @@ def _record(recorder: Recorder, autotuner: Any, request: _Request) -> None:
                 graph=request.graph,
                 key=key,
                 missed="" if hit else "kernels have to be compiled",
-                components=tuple(map(recorder.text, written(made_of))),
+                components=tuple(map(recorder.text, key_texts(made_of))),
             )
         )
 
@@ -116,7 +116,7 @@ def _manager() -> str:
     return str(getattr(found, "__name__", found) or _FILES)
 
 
-def described(folder: str) -> tuple[float, dict[str, Any]] | None:
+def binary_description(folder: str) -> tuple[float, dict[str, Any]] | None:
     """(when it was written, Triton's description of a binary); None if there is none."""
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]

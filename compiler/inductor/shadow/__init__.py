@@ -31,7 +31,7 @@ def install(recorder: Recorder) -> Uninstall:
     return shadow.install(recorder, architecture)
 
 
-def why_not(settings: Settings, hooks: Sequence[HookStatus]) -> str:
+def why_not_predicted(settings: Settings, hooks: Sequence[HookStatus]) -> str:
     """Why a recording that asks for GPU code predicts none, and what to do; "" if it does predict.
 
     `hooks`: those of the recording.

@@ -16,7 +16,7 @@ import msgspec
 
 from tcw.compiler.trace.compile_names import CompileNames
 from tcw.compiler.trace.function_names import user_name
-from tcw.compiler.trace.key_components import Lookups, read_key, written
+from tcw.compiler.trace.key_components import Lookups, key_texts, read_key
 from tcw.compiler.trace.losses import Losses
 from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import (
@@ -49,7 +49,7 @@ from tcw.compiler.trace.torch_logs.logged_guards import (
     with_bounds,
 )
 from tcw.compiler.trace.torch_logs.logged_phases import Phases
-from tcw.compiler.trace.torch_logs.logged_places import Files, outside_torch, users
+from tcw.compiler.trace.torch_logs.logged_places import LogSources, outside_torch, user_frames
 from tcw.compiler.trace.writer import clean, text_hash
 
 NEVER: tuple[Any, ...] = (
@@ -95,7 +95,7 @@ class LogDecoder:
         self.ended = False
         self.start: Start | None = None
         self._reader = EntryReader(self.losses)
-        self._files = Files()
+        self._files = LogSources()
         self._compiles = CompileNames()
         self._phases = Phases(self._compiles)
         self._held: list[Record] = []
@@ -304,9 +304,9 @@ class LogDecoder:
         name = ""
         if isinstance(stack, list) and stack and isinstance(stack[-1], dict):
             name = str(stack[-1].get("name", ""))
-        if not self._main and (own := users(places)):
+        if not self._main and (own := user_frames(places)):
             self._main = own[0].file
-        self._frames.callers.setdefault(entry.compile_id, len(users(places[:-1])))
+        self._frames.callers.setdefault(entry.compile_id, len(user_frames(places[:-1])))
         location = places[-1] if places else Location(file="", line=0)
         record = self._frames.start(
             entry.compile_id, entry.attempt, location, user_name(name), name
@@ -418,7 +418,7 @@ class LogDecoder:
         key = read_key(graph or entry.compile_id, lines[:_MOST_COMPONENTS])
         cache = _CACHES[match["cache"]]
         why = self._cache_keys.add(cache, graph, verdict, key, facts)
-        texts = tuple(self._text(text) for text in written(key))
+        texts = tuple(self._text(text) for text in key_texts(key))
         self._emit(
             CacheLookup(
                 cache=cache,
