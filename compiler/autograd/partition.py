@@ -106,19 +106,16 @@ class _Reasons:
     def _banned_source(self, node: fx.Node) -> str | None:
         """The nearest non-input predecessor that cannot be recomputed."""
         assert self.cut is not None
-        seen = {node}
-        level = [node]
-        while level:
-            following = []
-            for item in level:
-                for source in item.all_input_nodes:
-                    if source in seen:
-                        continue
-                    seen.add(source)
-                    if source.name in self.cut.banned and source.op != "placeholder":
-                        return str(source.name)
-                    following.append(source)
-            level = following
+        reached = {node}
+        waiting = [node]
+        for item in waiting:  # grows: the nearest come first
+            for source in item.all_input_nodes:
+                if source in reached:
+                    continue
+                if source.name in self.cut.banned and source.op != "placeholder":
+                    return str(source.name)
+                reached.add(source)
+                waiting.append(source)
         return None
 
     def recomputed(self, name: str) -> str:

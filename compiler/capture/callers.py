@@ -12,7 +12,7 @@ import inspect
 import linecache
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
@@ -169,14 +169,10 @@ def _parameters(code: CodeType) -> dict[str, Location]:
     node = _definition(lines, code.co_firstlineno, code.co_name)
     if node is None:
         return {}
-    groups: Sequence[Sequence[ast.arg]] = (
-        node.args.posonlyargs,
-        node.args.args,
-        node.args.kwonlyargs,
-    )
+    arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
     indent = len(lines[code.co_firstlineno - 1]) - len(lines[code.co_firstlineno - 1].lstrip())
     found = {}
-    for one in (argument for group in groups for argument in group):
+    for one in arguments:
         line = code.co_firstlineno + one.lineno - 1
         column = one.col_offset + indent
         found[one.arg] = Location(

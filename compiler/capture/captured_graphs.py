@@ -25,9 +25,9 @@ def install(recorder: Recorder) -> Uninstall:
                 recorder.emit(
                     describe_graph(
                         gm.graph,
-                        id=frame.compile_id,
+                        id=frame.start.compile_id,
                         kind="captured",
-                        compile_id=frame.compile_id,
+                        compile_id=frame.start.compile_id,
                         recorder=recorder,
                     )
                 )

@@ -45,9 +45,9 @@ def install(recorder: Recorder) -> Uninstall:
             EagerFallback(
                 reason=reason,
                 kind=kind,
-                compile_id=frame.compile_id,
-                function=frame.function if function is None else function,
-                location=location or frame.location,
+                compile_id=frame.start.compile_id,
+                function=frame.start.function if function is None else function,
+                location=location or frame.start.location,
                 call=recorder.call,
                 advice=advice,
             )

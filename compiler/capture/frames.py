@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
+from msgspec import structs
+
 from tcw.compiler.capture.callers import Caller, caller_of
 from tcw.compiler.capture.code_objects import function_location, original_code, resumes_at
 from tcw.compiler.capture.messages import one_line
@@ -35,14 +37,10 @@ NO_OPS = ("No ops traced for the FX graph", "because no content in function call
 class Frame:
     """A frame that is being compiled."""
 
-    compile_id: str
+    start: FrameStart
+    """The record of its first attempt."""
     code: CodeType
-    function: str
-    location: Location
     one_graph: bool
-    resumes_at: int | None = None
-    wrapped: Location | None = None
-    """See `FrameStart`."""
     attempts: int = 0
     ops: int = 0
     guards: int = 0
@@ -120,9 +118,9 @@ def install(recorder: Recorder) -> Uninstall:
                 guarded = getattr(result, "guarded_code", None) is not None
                 _end(recorder, frame, *_returned(frame, result, guarded))
                 if guarded:
-                    recorder.compiled_in_call.append(frame.compile_id)
+                    recorder.compiled_in_call.append(frame.start.compile_id)
                     if compiles_in_progress() == 1:  # its code runs now
-                        recorder.emit(StageStart(stage="run", compile_id=frame.compile_id))
+                        recorder.emit(StageStart(stage="run", compile_id=frame.start.compile_id))
             return result
         finally:
             _stack.remove(frame)
@@ -138,7 +136,8 @@ def install(recorder: Recorder) -> Uninstall:
                 frame.skip_reason = ""
                 recorder.attempt = frame.attempts - 1
                 if recorder.attempt:
-                    recorder.emit(_frame_start(recorder, frame))
+                    attempt = structs.replace(frame.start, attempt=recorder.attempt, at=0.0)
+                    recorder.emit(attempt)
         try:
             return original_trace(*args, **kwargs)
         except SkipFrame as skip:
@@ -163,23 +162,24 @@ def install(recorder: Recorder) -> Uninstall:
 
 def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:
     code: CodeType = bound["code"]
-    frame = Frame(
+    start = FrameStart(
         compile_id=begin_compile(bound["compile_id"], recorder.starts),
-        code=code,
+        attempt=0,
         function=user_name(code.co_name),
         location=function_location(code),
-        one_graph=bool(bound.get("one_graph")),
+        call=recorder.call,
         resumes_at=resumes_at(code),
         wrapped=_wrapped(code, caller_of(code, bound.get("locals") or {})),
     )
+    frame = Frame(start, code, bool(bound.get("one_graph")))
     frame.wall -= recorder.aside_seconds
     frame.cpu = recorder.cpu_seconds()
-    recorder.compile_id = frame.compile_id
+    recorder.compile_id = start.compile_id
     recorder.attempt = 0
-    recorder.source(frame.location.file)
-    if frame.wrapped is not None:
-        recorder.source(frame.wrapped.file)
-    recorder.emit(_frame_start(recorder, frame))
+    recorder.source(start.location.file)
+    if start.wrapped is not None:
+        recorder.source(start.wrapped.file)
+    recorder.emit(start)
     return frame
 
 
@@ -188,18 +188,6 @@ def _wrapped(code: CodeType, caller: Caller) -> Location | None:
     if caller.code is None or original_code(caller.code) is original_code(code):
         return None
     return function_location(caller.code)
-
-
-def _frame_start(recorder: Recorder, frame: Frame) -> FrameStart:
-    return FrameStart(
-        compile_id=frame.compile_id,
-        attempt=recorder.attempt,
-        function=frame.function,
-        location=frame.location,
-        call=recorder.call,
-        resumes_at=frame.resumes_at,
-        wrapped=frame.wrapped,
-    )
 
 
 def _returned(frame: Frame, result: Any, guarded: bool) -> tuple[FrameStatus, str]:
@@ -224,7 +212,7 @@ def _end(recorder: Recorder, frame: Frame, status: FrameStatus, reason: str) -> 
     frame.reason = reason
     recorder.emit(
         FrameEnd(
-            compile_id=frame.compile_id,
+            compile_id=frame.start.compile_id,
             status=status,
             seconds=round(time.perf_counter() - recorder.aside_seconds - frame.wall, 6),
             cpu_seconds=round(recorder.cpu_seconds() - frame.cpu, 6),

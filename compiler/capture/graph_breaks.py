@@ -27,12 +27,12 @@ from tcw.compiler.capture.translators import (
     with_parents,
 )
 from tcw.compiler.control.error_words import first_line
-from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.lines import is_users_own
 from tcw.compiler.trace.function_names import user_name
-from tcw.compiler.trace.records import Advice, Crossing, GraphBreak, Location
+from tcw.compiler.trace.records import Advice, Crossing, FrameStart, GraphBreak, Location
 from tcw.compiler.trace.torch_logs.logged_breaks import Message, url
 
 BreakOutcome = Literal["break", "skip-frame", "error"]
@@ -50,20 +50,14 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.exc import Unsupported, UserError
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
-    original_format = exc.format_graph_break_message
+    safely = Safely(recorder, "a break's message")
     original_assert = ConvertFrameAssert.__call__
     original_log = InstructionTranslatorBase.log_graph_break
 
-    @functools.wraps(original_format)
-    def format_graph_break_message(
-        gb_type: str, context: str, explanation: str, hints: Any, *args: Any, **kwargs: Any
-    ) -> str:
-        hints = list(hints)
-        text: str = original_format(gb_type, context, explanation, hints, *args, **kwargs)
-        if not recorder.quiet:
-            with Safely(recorder, "a break's message"):
-                MESSAGES.keep(text, gb_type, context, explanation, hints)
-        return text
+    def formatted(
+        text: str, gb_type: str, context: str, explanation: str, hints: Any, *_: Any, **__: Any
+    ) -> None:
+        MESSAGES.keep(text, gb_type, context, explanation, hints)
 
     @functools.wraps(original_log)
     def log_graph_break(
@@ -111,7 +105,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     undo = [
         patch(ConvertFrameAssert, "__call__", convert_frame_assert),
-        patch(exc, "format_graph_break_message", format_graph_break_message),
+        after_call(exc, "format_graph_break_message", safely.guarded(formatted)),
         patch(InstructionTranslatorBase, "log_graph_break", log_graph_break),
     ]
 
@@ -122,13 +116,9 @@ def install(recorder: Recorder) -> Uninstall:
 
 def _refused(code: CodeType) -> Frame:
     """A frame that Dynamo refuses before assigning a compile id, such as a generator."""
-    return Frame(
-        compile_id="",
-        code=code,
-        function=user_name(code.co_name),
-        location=function_location(code),
-        one_graph=True,
-    )
+    function, location = user_name(code.co_name), function_location(code)
+    start = FrameStart(compile_id="", attempt=0, function=function, location=location, call=0)
+    return Frame(start, code, one_graph=True)
 
 
 def _condition(caller: FrameType) -> Any | None:
@@ -164,7 +154,7 @@ def _record(
     translators = translator_chain(tx, error)
     summaries = getattr(error, "real_stack", None)
     stack = agreed_stack(current_locations(translators), summaries)
-    location: Location = stack[-1] if stack else frame.location
+    location: Location = stack[-1] if stack else frame.start.location
     users = [tx for tx in translators if tx.f_code.co_filename == location.file]
     opcode = users[-1].current_instruction.opname if users else ""
     for place in stack:
@@ -172,7 +162,7 @@ def _record(
     code = break_codes().get(cause.type, "")
     within = torch_frame_below(summaries, location)
     record = GraphBreak(
-        compile_id=frame.compile_id,
+        compile_id=frame.start.compile_id,
         attempt=recorder.attempt,
         gb=code,
         type=cause.type,

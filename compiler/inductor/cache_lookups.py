@@ -21,8 +21,7 @@ from tcw.compiler.control.hooks import (
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id, lowering_graph_id
-from tcw.compiler.trace.key_components import Lookups, key_texts, read_key
-from tcw.compiler.trace.records import CacheLookup
+from tcw.compiler.trace.key_components import Lookups
 
 LookupVerdict = Literal["hit", "miss", "bypass"]
 FX, AUTOGRAD = "fx graph", "aot autograd"
@@ -47,21 +46,11 @@ class Caches:
     def lookup(
         self, cache: str, verdict: LookupVerdict, info: Mapping[str, Any], graph: str = ""
     ) -> None:
-        """`info`: torch's own description (`CacheInfo` in torch/_inductor/codecache.py)."""
-        compile_id = current_compile_id()
-        key = read_key(graph or compile_id, info.get("components") or ())
-        words = self._lookups.add(cache, graph, verdict, key, info)
+        """`info`: as for `Lookups.record`."""
+        saved = _saved_seconds(info) if verdict == "hit" else None
+        text, compile_id = self.recorder.text, current_compile_id()
         self.recorder.emit(
-            CacheLookup(
-                cache=cache,
-                verdict=verdict,
-                compile_id=compile_id,
-                graph=graph,
-                key=str(info.get("key") or ""),
-                missed=words,
-                saved_seconds=_saved_seconds(info) if verdict == "hit" else None,
-                components=tuple(map(self.recorder.text, key_texts(key))),
-            )
+            self._lookups.record(cache, verdict, compile_id, graph, info, saved, text)
         )
 
     def graph_asked(

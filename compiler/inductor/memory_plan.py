@@ -113,20 +113,18 @@ def _call(
     graph: Any,
 ) -> None:
     """Count a step if the line starts a kernel or a library call."""
-    draft = None
     kind = type(line).__name__
+    calls_kernel = kind == "KernelCallLine"
+    draft = None
     if generation is not None:
-        draft = generation.calls.get((id(wrapper), index))
-    if draft is None and kind == "KernelCallLine":
-        draft = generation.by_name.get(line.kernel_name) if generation is not None else None
-        if draft is None:
-            reading.steps.append(line.kernel_name)
-            return
+        named = generation.by_name.get(line.kernel_name) if calls_kernel else None
+        draft = generation.calls.get((id(wrapper), index), named)
     if draft is not None:
         draft.steps.append(reading.step)
         reading.steps.append(f"{draft.id} {draft.label}")
-        return
-    if generation is None and kind in _CALLS:
+    elif calls_kernel:
+        reading.steps.append(line.kernel_name)
+    elif generation is None and kind in _CALLS:
         reading.steps.append(str(line.node.get_name()))
 
 

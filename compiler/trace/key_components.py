@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from tcw.compiler.trace.commas import split_at_commas
+from tcw.compiler.trace.records import CacheLookup, TextHash
 
 _LINE = re.compile(r"^\[(?P<hash>\S+)\] (?P<name>[^:\n]+): (?P<text>.*)", re.DOTALL)
 _KEPT = 2000
 _STORED = 400
 """Characters of a component that a trace keeps: its hash shows whether it differs."""
 _REMEMBERED = 64
+_MOST_COMPONENTS = 10_000
+_LONGEST_KEY = 200
 _SHOWN = 6
 _WIDTH = 120
 
@@ -184,6 +187,32 @@ def why_missed(key: Key, known: Iterable[Key]) -> str:
 
 class Lookups:
     """The keys that a run has looked up so far, which explain its misses."""
+
+    def record(
+        self,
+        cache: str,
+        verdict: Literal["hit", "miss", "bypass"],
+        compile_id: str,
+        graph: str,
+        info: Mapping[str, Any],
+        saved_seconds: float | None,
+        text: Callable[[str], TextHash],
+    ) -> CacheLookup:
+        """The record of a lookup. `info`: torch's own description (`CacheInfo` in
+        torch/_inductor/codecache.py); `text` stores a text."""
+        lines = info.get("components")
+        lines = lines[:_MOST_COMPONENTS] if isinstance(lines, list) else ()
+        key = read_key(graph or compile_id, (line for line in lines if isinstance(line, str)))
+        return CacheLookup(
+            cache=cache,
+            verdict=verdict,
+            compile_id=compile_id,
+            graph=graph,
+            key=str(info.get("key") or "")[:_LONGEST_KEY],
+            missed=self.add(cache, graph, verdict, key, info)[:_KEPT],
+            saved_seconds=saved_seconds,
+            components=tuple(filter(None, map(text, key_texts(key)))),
+        )
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], list[Key]] = {}

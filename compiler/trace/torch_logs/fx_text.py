@@ -312,26 +312,14 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
             yield spaces, " ".join(held).removesuffix(":").replace("( ", "(").replace(", )", ")")
 
 
-def _without_comment(row: str) -> str:
-    """A row without a comment behind it; a `#` in a string does not start one."""
-    if "#" not in row:
-        return row
-    quote = ""
-    escaped = False
-    for at, letter in enumerate(row):
-        if escaped:
-            escaped = False
-        elif quote:
-            escaped = letter == "\\"
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        elif letter == "#":
-            return row[:at].rstrip()
-    return row
-
-
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_CODE = re.compile(rf"(?:{_STRING.pattern}|[^#'\"]+|['\"].*)*")
+"""What is before a comment: a `#` in a string, closed or not, does not start one."""
+
+
+def _without_comment(row: str) -> str:
+    match = _CODE.match(row) if "#" in row else None
+    return match[0].rstrip() if match else row
 
 
 def _depth(row: str) -> int:
