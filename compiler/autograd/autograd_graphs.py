@@ -1,9 +1,8 @@
 """AOTAutograd's graphs: joint, forward and backward, or inference.
 
-The joint graph is recorded as the partitioner splits it, that is, after Inductor's joint passes,
-and before anyone is asked what to save. The forward and backward graphs are recorded as the
-partitioner returns them, the inference graph as traced. `PassChange` records hold what passes
-change before and after.
+The joint graph is recorded as the partitioner splits it: after Inductor's joint passes, and before
+anyone is asked what to save. Its halves are recorded as the partitioner returns them, the inference
+graph as traced. `PassChange` records hold what passes change before and after.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Cache entries: what was recorded of each, and which one served a call that did not compile.
 
-torch can report the code object that it is about to run for a frame
-(`set_bytecode_debugger_callback`, torch/csrc/dynamo/eval_frame_cpp.cpp). Each cache entry has its
-own code object, so this is exact. torch 2.11 has no such callback, but moves the entry that hit to
-the front of its list (`ExtraState::move_to_front`): an entry that moved forward has served. An
-entry that was already in front may or may not have served, so it is left out.
+torch can report the code object that it is about to run (`set_bytecode_debugger_callback`,
+torch/csrc/dynamo/eval_frame_cpp.cpp), of which each cache entry has its own. torch 2.11 cannot, but
+moves the entry that hit to the front of its list (`ExtraState::move_to_front`): one that was
+already there may or may not have served, and is left out.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The parts of torch's graph break messages, looked up by the formatted text.
 
-torch raises an `Unsupported` that has only a text. Its parts are the arguments of
+torch raises an `Unsupported` that has only a text, made by
 `torch._dynamo.exc.format_graph_break_message`. If one break led to another, the texts are joined,
 first cause first.
 """

@@ -1,19 +1,17 @@
 """CUDA graphs (`mode="reduce-overhead"`): recorded, recorded again, and not used, and why.
 
 Importing cudagraph_trees leaves objects in the thread that does (`_stash_obj_in_tls`), for which
-the thread takes the GIL when it ends: at the end of a process, that aborts it. Torch imports the
-module for the first CUDA graph, and is patched then.
+the thread takes the GIL when it ends: at the end of a process, that aborts it. So the module is
+patched when torch imports it, for the first CUDA graph.
 
 A `CUDAGraphTreeManager` (torch/_inductor/cudagraph_trees.py) runs each compiled function once,
-records it in its second call, and from then on replays it, if a recording suits the call:
-`CUDAGraphNode.check_invariants` says why one does not. The manager then records the function again
-(`record_function`), until a limit.
+records it in its second call, and then replays it, if a recording suits the call: else
+`CUDAGraphNode.check_invariants` says why not, and it is recorded again, until a limit.
 
 What is not recorded is reported through `log_cudagraph_skip_and_bump_counter`
-(torch/_inductor/cudagraph_utils.py), which its modules import by name: when a graph is compiled,
-and when one is recorded or replayed. The message ends with the stack of the operation at fault if
-torch knows it. Where only a part of a graph cannot be recorded, the scheduler splits the graph
-(`Scheduler.graph_partition`).
+(torch/_inductor/cudagraph_utils.py), which its modules import by name. The message ends with the
+stack of the operation at fault if torch knows it. Where only a part of a graph cannot be recorded,
+the scheduler splits the graph (`Scheduler.graph_partition`).
 """
 
 from __future__ import annotations

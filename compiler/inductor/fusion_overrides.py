@@ -1,12 +1,9 @@
 """Inductor's fusion asks the gate: a user or an override file can decide a pair differently.
 
-A pair is `inductor/GRAPH/fuse/A+B`, by the nodes that stand for it (fusion_names.py). A veto
-applies to the operations that A and B name, wherever they are computed: all groups that contain
-them stay apart in all rounds, on every path. The gate is asked when Inductor tests the pair.
-Operations that lowering put into one scheduler node are not a pair, and an override that names them
-is refused.
-
-Forcing a pair repeats Inductor's own test with its heuristics switched off (forced_fusion.py).
+A pair is `inductor/GRAPH/fuse/A+B`, by the nodes that stand for it (fusion_names.py). A veto keeps
+apart all groups that contain the operations of A and B, in all rounds, on every path. Operations
+that lowering put into one scheduler node are no pair: an override that names them is refused.
+Forcing a pair repeats Inductor's own test without its heuristics (forced_fusion.py).
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The loop nests of a generated kernel, as code generation nests the nodes.
 
-The C++ backend (torch/_inductor/codegen/cpp.py) makes one nest of a `FusedSchedulerNode`: its nodes
-share their loops, and what has only the outer sizes comes after the reduction. An
-`OuterLoopFusedSchedulerNode` is several such nests that share their outer loops, unless their tiles
-differ: then `codegen_outer_loop_node` writes each by itself. `KernelGroup.finalize_kernel` is
-called for what becomes one nest. A Triton kernel has one nest.
+The C++ backend (torch/_inductor/codegen/cpp.py) makes one nest of a `FusedSchedulerNode`; what has
+only the outer sizes comes after the reduction. An `OuterLoopFusedSchedulerNode` is several such
+nests that share their outer loops, unless their tiles differ: then `codegen_outer_loop_node` writes
+each by itself. `KernelGroup.finalize_kernel` is called for each nest. A Triton kernel has one nest.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """Builds of Triton kernels: found in Triton's cache, or compiled.
 
-`AsyncCompile.triton` (torch/_inductor/async_compile.py) has a kernel compiled in a worker process
-or in this one, and `CachingAutotuner.precompile` takes in what was compiled: one binary for each
-configuration. Triton (triton/compiler/compiler.py) keeps each in a folder of its cache that is
-named by its key, and never writes a binary that it finds. So a binary was found if its description
-(a `.json`) is older than the request. If another process compiled it meanwhile, it counts as
-compiled.
+`AsyncCompile.triton` (torch/_inductor/async_compile.py) has a kernel compiled here or in a worker,
+and `CachingAutotuner.precompile` takes in one binary for each configuration. Triton
+(triton/compiler/compiler.py) keeps each in a folder named by its key, and never writes one that it
+finds: a binary was found if its description (a `.json`) is older than the request. If another
+process compiled it meanwhile, it counts as compiled.
 
 Triton's key is a hash of the function's source, its signature, constants, the target, the options
 and some environment variables; what of these is known here is the key's components.

@@ -1,9 +1,8 @@
 """A torch log (`TORCH_TRACE`) as the records of a recording.
 
 A recording is of one process. A program that forks lets its children write into the same log: of
-such a log one process is decoded, with what its parent had told of files and compiles until then.
-Every fact is taken from an entry of the log; what a log never holds is said by `NotInLog`, and what
-this one lacks by a further one at its end.
+such a log one process is decoded, with what its parent had logged of files and compiles until then.
+What no log holds is said by `NotInLog`, and what this one lacks by a further one at its end.
 """
 
 from __future__ import annotations
