@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tcw.compiler.capture.advice.advised import Advised, as_advice
+from tcw.compiler.capture.advice.broken import Advised, as_advice
 from tcw.compiler.trace.records import Advice
 
 

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tcw.compiler.capture.advice import branches
-from tcw.compiler.capture.advice.advised import Advised
-from tcw.compiler.capture.advice.broken import Broken, calls, parse
+from tcw.compiler.capture.advice.broken import Advised, Broken, calls, parse
 from tcw.compiler.capture.advice.sizes import DYNAMIC_SHAPE, NUMBER
 from tcw.compiler.edits.kinds import MATH
 from tcw.compiler.trace.records import Advice
