@@ -17,7 +17,7 @@ from tcw.compiler.trace.records import Advice
 
 @dataclass(frozen=True)
 class ChangedValue:
-    """One failed guard, from `failed_guard.take_apart` and the recorded guards."""
+    """One failed guard, from `parse_failed_guard` and the recorded guards."""
 
     what: str
     kind: str = ""
@@ -494,4 +494,4 @@ RULES: dict[str, AdviceRule | str] = {
     "attribute": _attribute,
     "deallocated": _deallocated,
 }
-"""Rules by `failed_guard.Failure.what`; a text is the advice in every such case."""
+"""Rules by `GuardFailure.what`; a text is the advice in every such case."""
