@@ -17,7 +17,7 @@ from tcw.compiler.decision import Decision
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.inductor import HOOKS as INDUCTOR
 from tcw.compiler.inductor.shadow import HOOK as GPU
-from tcw.compiler.inductor.shadow import why_not
+from tcw.compiler.inductor.shadow import why_not_predicted
 from tcw.compiler.trace.records import HookStatus
 
 HOOKS: tuple[RecordingHook, ...] = (*CAPTURE, *AUTOGRAD, *INDUCTOR)
@@ -56,7 +56,7 @@ def recording(
     try:
         with listening(recorder, gate):
             installed, uninstall = install_all(wanted, recorder)
-            if missing := why_not(settings, installed):
+            if missing := why_not_predicted(settings, installed):
                 recorder.warn_once(missing, asked=True)
             yield tuple(installed)
     finally:

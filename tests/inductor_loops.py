@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from tcw.compiler.inductor.loop_bodies import NodeLoops, deeper
-from tcw.compiler.trace.commas import at_commas
+from tcw.compiler.inductor.loop_bodies import NodeLoops, indented
+from tcw.compiler.trace.commas import split_at_commas
 from tcw.compiler.trace.records import LoopLine
 
 _LOOP = re.compile(r"(for|reduce) (\w+) in (.+):$")
@@ -26,7 +26,7 @@ def loops_in(text: str) -> NodeLoops:
     """The loops around a body, and the body."""
     nest = nest_in(text)
     count = sum(bool(line.variable) for line in nest)
-    return NodeLoops(nest[:count], tuple(deeper(nest[count:], -count)))
+    return NodeLoops(nest[:count], tuple(indented(nest[count:], -count)))
 
 
 def _line(text: str) -> LoopLine:
@@ -36,7 +36,7 @@ def _line(text: str) -> LoopLine:
         size = int(match[3]) if match[3].isdigit() else match[3]
         return LoopLine(depth=depth, variable=match[2], size=size, reduced=match[1] == "reduce")
     if match := _OPERATION.match(words):
-        arguments = tuple(at_commas(match[3]))
+        arguments = tuple(split_at_commas(match[3]))
         return LoopLine(depth=depth, result=match[1] or "", operation=match[2], arguments=arguments)
     if words.startswith("return "):
         return LoopLine(depth=depth, operation="return", arguments=(words.removeprefix("return "),))

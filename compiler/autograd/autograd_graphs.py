@@ -1,9 +1,8 @@
 """AOTAutograd's graphs: joint, forward and backward, or inference.
 
-The joint graph is recorded as the partitioner splits it, that is, after Inductor's joint passes,
-and before anyone is asked what to save. The forward and backward graphs are recorded as the
-partitioner returns them, the inference graph as traced. `PassChange` records hold what passes
-change before and after.
+The joint graph is recorded as the partitioner splits it: after Inductor's joint passes, and before
+anyone is asked what to save. Its halves are recorded as the partitioner returns them, the inference
+graph as traced. `PassChange` records hold what passes change before and after.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from torch import fx
 
 from tcw.compiler.autograd.partition import output_names, partition_record
 from tcw.compiler.autograd.save import KIND, decide_saved, deciding
-from tcw.compiler.autograd.split import Captured, JointSplit, current, state
+from tcw.compiler.autograd.split import Captured, JointSplit, current_split, state
 from tcw.compiler.control.decisions import INDUCTOR
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
@@ -34,8 +33,8 @@ from tcw.compiler.graphs.nodes import describe_graph, user_line
 from tcw.compiler.graphs.provenance import (
     captured_origins,
     copied_origins,
-    forget,
     forget_lines,
+    forget_made,
     keep_lines,
     lines_of,
     made_in,
@@ -150,13 +149,13 @@ def sub_graph_prefix(joint: Any) -> str:
     return f"sub{state.sub_graphs}/"
 
 
-def note_random(recorder: Recorder, module: fx.GraphModule) -> None:
+def note_random_operations(recorder: Recorder, module: fx.GraphModule) -> None:
     """Record a graph's random operations before Inductor's passes rewrite them."""
     known = recorder.random_operations
     known += [found for found in random_operations(module) if found not in known]
 
 
-def overrule(joint: Any, halves: Any, cut: Callable[[], Any]) -> Any:
+def apply_gate(joint: Any, halves: Any, cut: Callable[[], Any]) -> Any:
     """Apply the gate's decisions to the halves of a joint graph that Inductor has split."""
     gate, graph = listening().gate, current_graph_id()
     if not gate.asks and not gate.chosen(graph, KIND, INDUCTOR):
@@ -208,7 +207,7 @@ def install(recorder: Recorder) -> Uninstall:
             return aot_stage2_compile(aot_state, aot_graph_capture, partition_fn, *args, **kwargs)
         module = getattr(aot_graph_capture, "graph_module", None)
         if isinstance(module, fx.GraphModule):
-            safely(note_random, recorder, module)
+            safely(note_random_operations, recorder, module)
         splits = bool(getattr(aot_state, "needs_autograd", False))
         if not splits and isinstance(module, fx.GraphModule):
             safely(graphs.traced, module.graph, "inference")
@@ -221,7 +220,7 @@ def install(recorder: Recorder) -> Uninstall:
                 )
         finally:
             state.main.pop()
-            forget(graph)
+            forget_made(graph)
 
     def record_split(split: JointSplit, module: Any, function: Callable[[], Any]) -> Any:
         split.prefix = safely(sub_graph_prefix, module) or ""
@@ -235,7 +234,7 @@ def install(recorder: Recorder) -> Uninstall:
             return halves
         finally:
             state.splits.pop()
-            forget(graph)
+            forget_made(graph)
 
     def whole(partition_fn: Callable[..., Any]) -> Callable[..., Any]:
         """Wrap the function that the backend splits with, which may call one of torch's
@@ -254,7 +253,7 @@ def install(recorder: Recorder) -> Uninstall:
         def partition(joint_module: Any, *args: Any, **kwargs: Any) -> Any:
             def cut() -> Any:
                 halves = original(joint_module, *args, **kwargs)
-                split = current()
+                split = current_split()
                 if split is not None and split.joint is joint_module:
                     safely(graphs.joint, split)
                 return halves
@@ -263,9 +262,9 @@ def install(recorder: Recorder) -> Uninstall:
                 halves = cut()
                 if words != "min-cut" or deciding():
                     return halves
-                return overruled(overrule, joint_module, halves, cut) or halves
+                return overruled(apply_gate, joint_module, halves, cut) or halves
 
-            outer = current()
+            outer = current_split()
             if outer is not None and outer.joint in (None, joint_module):
                 outer.joint, outer.partitioner = joint_module, words
                 return decided()

@@ -1,9 +1,8 @@
 """Failing minimum cuts: keep torch's files out of the user's folder, and keep its explanation.
 
 If no cut exists, `solve_min_cut` (torch/_functorch/partitioners.py) writes the joint graph to the
-working folder before it raises, plus a picture if pydot is installed; `_get_unique_path` names
-both. An override that recomputes a value may ask for an impossible cut, for example if its producer
-has several results, cannot run again and cannot itself be saved. The trace has the graph anyway.
+working folder before it raises; `_get_unique_path` names the files. An override that recomputes a
+value may ask for such a cut. The trace has the graph anyway.
 """
 
 from __future__ import annotations

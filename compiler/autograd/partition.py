@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from torch import fx
 
-from tcw.compiler.autograd.split import Extraction, JointSplit, MinCut, current
+from tcw.compiler.autograd.split import Extraction, JointSplit, MinCut, current_split
 from tcw.compiler.control.decisions import SAVE
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, during, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
@@ -106,19 +106,16 @@ class _Reasons:
     def _banned_source(self, node: fx.Node) -> str | None:
         """The nearest non-input predecessor that cannot be recomputed."""
         assert self.cut is not None
-        seen = {node}
-        level = [node]
-        while level:
-            following = []
-            for item in level:
-                for source in item.all_input_nodes:
-                    if source in seen:
-                        continue
-                    seen.add(source)
-                    if source.name in self.cut.banned and source.op != "placeholder":
-                        return str(source.name)
-                    following.append(source)
-            level = following
+        reached = {node}
+        waiting = [node]
+        for item in waiting:  # grows: the nearest come first
+            for source in item.all_input_nodes:
+                if source in reached:
+                    continue
+                if source.name in self.cut.banned and source.op != "placeholder":
+                    return str(source.name)
+                reached.add(source)
+                waiting.append(source)
         return None
 
     def recomputed(self, name: str) -> str:
@@ -263,7 +260,7 @@ def install(recorder: Recorder) -> Uninstall:
     solver = partitioners if hasattr(partitioners, "minimum_cut") else networkx
 
     def solve(*args: Any, **kwargs: Any) -> Any:
-        split = current()
+        split = current_split()
         if split is None:
             return solve_min_cut(*args, **kwargs)
         minimum_cut = solver.minimum_cut
@@ -286,7 +283,7 @@ def install(recorder: Recorder) -> Uninstall:
         joint_module: Any, saved_values: Any, saved_sym_nodes: Any, *args: Any, **kwargs: Any
     ) -> Any:
         halves = extract(joint_module, saved_values, saved_sym_nodes, *args, **kwargs)
-        split = current()
+        split = current_split()
         if split is not None and split.joint in (None, joint_module):
             split.joint = joint_module
             split.extraction = Extraction(

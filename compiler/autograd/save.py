@@ -20,7 +20,7 @@ from torch.utils.checkpoint import CheckpointPolicy
 
 from tcw.compiler.autograd.failed_cut import why_failed, without_files
 from tcw.compiler.autograd.partition import OVERRIDDEN, reasons_of
-from tcw.compiler.autograd.split import current
+from tcw.compiler.autograd.split import current_split
 from tcw.compiler.control.decisions import RECOMPUTE, SAVE, Gate, Ruling
 from tcw.compiler.control.hooks import during
 from tcw.compiler.decision import Decision, Detail
@@ -78,10 +78,10 @@ def decide_saved(
     shown: set[str] = set()
     failure = ""
     for _ in range(_CUTS):
-        now = crossing(*halves)
+        now = crossing_values(*halves)
         nodes = {node.name: node for node in joint.graph.nodes}
         new = [name for name in now if name in nodes and name not in rulings]
-        reasons = reasons_of(current(), halves[0])
+        reasons = reasons_of(current_split(), halves[0])
         kept = {name for name, choice in now.items() if choice == SAVE}
         for name in new:
             why, weight = reasons(name, now[name])
@@ -93,7 +93,7 @@ def decide_saved(
         for name, choice in flips.items():
             nodes[name].meta["recompute"] = _MARKS[choice]
             nodes[name].meta[OVERRIDDEN] = choice
-        if (split := current()) is not None:
+        if (split := current_split()) is not None:
             split.cuts.clear()
         try:
             with during(without_files()):
@@ -101,7 +101,7 @@ def decide_saved(
         except Exception as error:  # torch cannot make this split, so its own stands
             failure = f"torch's partitioner fails: {why_failed(error)}"
             break
-    final = crossing(*halves)
+    final = crossing_values(*halves)
     for name, ruling in rulings.items():
         ended = _ended(ruling, final.get(name, ""), failure)
         if keep_all or name in shown or ruling.decision.id in gate.overrides:
@@ -153,7 +153,7 @@ def _decision(
         means = f"save: {size} from the forward until the backward"
         if not illegal:
             fixed = {one.name for one in node.graph.nodes if forbidden(one, RECOMPUTE)}
-            means += f"; recompute: the backward {again(node, kept, fixed).words()}"
+            means += f"; recompute: the backward {recomputation(node, kept, fixed).words()}"
         return Detail(origins=(node.name,), means=means)
 
     return Decision(
@@ -171,7 +171,7 @@ def _decision(
     )
 
 
-def crossing(forward: fx.GraphModule, backward: fx.GraphModule) -> dict[str, str]:
+def crossing_values(forward: fx.GraphModule, backward: fx.GraphModule) -> dict[str, str]:
     """The tensors that the forward computes and the backward needs, saved or recomputed."""
     computed = {node.name for node in forward.graph.nodes if node.op == "call_function"}
     found = {}
@@ -210,7 +210,7 @@ NAMED = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Again:
+class Recomputation:
     """The operations that recompute a value from what the backward already has."""
 
     operations: tuple[str, ...]
@@ -231,7 +231,7 @@ class Again:
         return f"runs {runs}, which read{'s' * (count == 1)} {size} ({_some(self.reads)})"
 
 
-def again(node: fx.Node, saved: Collection[str], fixed: Collection[str]) -> Again:
+def recomputation(node: fx.Node, saved: Collection[str], fixed: Collection[str]) -> Recomputation:
     """Recompute from the inputs, the values in `saved`, and those in `fixed`, which cannot run
     twice."""
     operations: list[fx.Node] = []
@@ -251,7 +251,7 @@ def again(node: fx.Node, saved: Collection[str], fixed: Collection[str]) -> Agai
     place = {one: number for number, one in enumerate(node.graph.nodes)}
     operations.sort(key=place.__getitem__)
     leaves = sorted(reads, key=place.__getitem__)
-    return Again(
+    return Recomputation(
         tuple(one.name for one in operations if one.target is not operator.getitem),
         tuple(one.name for one in leaves),
         _bytes(leaves),

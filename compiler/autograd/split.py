@@ -67,6 +67,6 @@ class _State(threading.local):
 state = _State()
 
 
-def current() -> JointSplit | None:
+def current_split() -> JointSplit | None:
     """The split that this thread is making, or None."""
     return state.splits[-1] if state.splits else None

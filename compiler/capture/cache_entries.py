@@ -1,10 +1,9 @@
 """Cache entries: what was recorded of each, and which one served a call that did not compile.
 
-torch can report the code object that it is about to run for a frame
-(`set_bytecode_debugger_callback`, torch/csrc/dynamo/eval_frame_cpp.cpp). Each cache entry has its
-own code object, so this is exact. torch 2.11 has no such callback, but moves the entry that hit to
-the front of its list (`ExtraState::move_to_front`): an entry that moved forward has served. An
-entry that was already in front may or may not have served, so it is left out.
+torch can report the code object that it is about to run (`set_bytecode_debugger_callback`,
+torch/csrc/dynamo/eval_frame_cpp.cpp), of which each cache entry has its own. torch 2.11 cannot, but
+moves the entry that hit to the front of its list (`ExtraState::move_to_front`): one that was
+already there may or may not have served, and is left out.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _book: weakref.WeakKeyDictionary[Any, RecordedEntry] = weakref.WeakKeyDictionary
 model) disappears, so reused compile ids are never confused."""
 
 
-def keep(
+def keep_entry(
     guard_manager: Any,
     code: types.CodeType,
     record: Guards,
@@ -58,7 +57,7 @@ def entry_of(guard_manager: Any) -> RecordedEntry | None:
     return _book.get(guard_manager)
 
 
-def codes() -> list[types.CodeType]:
+def codes_with_entries() -> list[types.CodeType]:
     """The user's code objects that have recorded entries: distinct, oldest first."""
     by_id = {id(entry.code): entry.code for entry in list(_book.values())}
     return list(by_id.values())
@@ -82,7 +81,7 @@ class CacheEntries:
         with Safely(recorder, "what serves a call"):
             self._stop()
             self._ran = []
-            self._before = {id(code): _names(_entries(code)) for code in codes()}
+            self._before = {id(code): _names(_entries(code)) for code in codes_with_entries()}
             self._restore = _watch(self._ran)
             self._watching = True
 
@@ -109,14 +108,14 @@ class CacheEntries:
     def _by_code(self) -> list[str]:
         names = {
             id(entry.code): name_of(entry.compile_id)
-            for code in codes()
+            for code in codes_with_entries()
             for entry in _entries(code)
         }
         return [names[id(code)] for code in self._ran if id(code) in names]
 
     def _by_order(self) -> list[str]:
         hits: list[str] = []
-        for code in codes():
+        for code in codes_with_entries():
             hits += came_forward(self._before.get(id(code), []), _names(_entries(code)))
         return hits
 

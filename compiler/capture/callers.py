@@ -12,7 +12,7 @@ import inspect
 import linecache
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import CodeType, FunctionType
 from typing import Any
@@ -21,7 +21,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from tcw.compiler.capture.advice.broken import only_statement
-from tcw.compiler.capture.code_objects import original, resumes_at
+from tcw.compiler.capture.code_objects import original_code, resumes_at
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import Location
 
@@ -79,7 +79,7 @@ def caller_of(
     if resumes_at(code) is not None:
         passed = {id(argument) for argument in (arguments or {}).values()}
         made = frozenset(name for name, value in f_locals.items() if id(value) not in passed)
-        return Caller(original(code), made=made)
+        return Caller(original_code(code), made=made)
     named = code.co_argcount + code.co_kwonlyargcount
     rest = list(code.co_varnames[named:])
     positional = rest.pop(0) if code.co_flags & inspect.CO_VARARGS else ""
@@ -169,14 +169,10 @@ def _parameters(code: CodeType) -> dict[str, Location]:
     node = _definition(lines, code.co_firstlineno, code.co_name)
     if node is None:
         return {}
-    groups: Sequence[Sequence[ast.arg]] = (
-        node.args.posonlyargs,
-        node.args.args,
-        node.args.kwonlyargs,
-    )
+    arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
     indent = len(lines[code.co_firstlineno - 1]) - len(lines[code.co_firstlineno - 1].lstrip())
     found = {}
-    for one in (argument for group in groups for argument in group):
+    for one in arguments:
         line = code.co_firstlineno + one.lineno - 1
         column = one.col_offset + indent
         found[one.arg] = Location(

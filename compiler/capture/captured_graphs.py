@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcw.compiler.capture.frames import current
+from tcw.compiler.capture.frames import current_frame
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
@@ -16,7 +16,7 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.output_graph import OutputGraph
 
     def captured(_output: Any, gm: Any, *_: Any, **__: Any) -> None:
-        frame = current()
+        frame = current_frame()
         # torch passes a specialised graph again, once per specialisation
         if frame is not None and not recorder.quiet and recorder.attempt not in frame.graphs:
             frame.graphs.add(recorder.attempt)
@@ -25,9 +25,9 @@ def install(recorder: Recorder) -> Uninstall:
                 recorder.emit(
                     describe_graph(
                         gm.graph,
-                        id=frame.compile_id,
+                        id=frame.start.compile_id,
                         kind="captured",
-                        compile_id=frame.compile_id,
+                        compile_id=frame.start.compile_id,
                         recorder=recorder,
                     )
                 )

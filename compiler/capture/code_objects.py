@@ -18,7 +18,7 @@ def resumes_at(code: CodeType) -> int | None:
     return function_names.resumes_at(code.co_name)
 
 
-def original(code: CodeType) -> CodeType:
+def original_code(code: CodeType) -> CodeType:
     """The user's code that a resume function was made from; other code is returned unchanged."""
     for _ in range(64):
         known = ContinueExecutionCache.generated_code_metadata.get(code)
@@ -42,7 +42,7 @@ def last_line(code: CodeType) -> int:
 
 def function_location(code: CodeType) -> Location:
     """The lines of the user's function, first to last."""
-    code = original(code)
+    code = original_code(code)
     return Location(
         file=code.co_filename,
         line=code.co_firstlineno,

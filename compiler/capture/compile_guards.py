@@ -22,7 +22,7 @@ from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, aro
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id
-from tcw.compiler.graphs.lines import from_summary, outside_torch, users_own
+from tcw.compiler.graphs.lines import from_summary, is_users_own, outside_torch
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import DynamicSize, Guard, Guards, Location
 from tcw.compiler.trace.source_names import closure_name, guard_name, readable
@@ -144,7 +144,7 @@ def _record(
     for file in {place.file for place in places if place is not None}:
         recorder.source(file)
     recorder.emit(record)
-    cache_entries.keep(guard_manager, code, record, state, own)
+    cache_entries.keep_entry(guard_manager, code, record, state, own)
 
 
 def _describe(
@@ -241,7 +241,7 @@ def _own_lines(recorder: Recorder, guards: Any) -> dict[str, Location]:
         if not guard.name or guard.name in found:
             continue
         for frame in reversed(guard.user_stack or ()):
-            if users_own(frame.filename, recorder.user_root):
+            if is_users_own(frame.filename, recorder.user_root):
                 found[guard.name] = from_summary(frame)
                 break
     return found

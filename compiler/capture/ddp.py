@@ -46,7 +46,7 @@ def install(recorder: Recorder) -> Uninstall:
     def printed(buckets: Any, *_: Any, **__: Any) -> None:
         if running:
             counts[-1] = len(buckets)
-            safely(lambda: recorder.emit(described(*running[-1], buckets)))
+            safely(lambda: recorder.emit(buckets_record(*running[-1], buckets)))
 
     def compiling_part(_compiler: Any, n: Any) -> AbstractContextManager[None]:
         part = _PART.fullmatch(str(n.target)) if n.op == "call_module" else None
@@ -61,7 +61,7 @@ def install(recorder: Recorder) -> Uninstall:
     )
 
 
-def described(optimizer: Any, graph: fx.GraphModule, buckets: Iterable[Any]) -> DdpBuckets:
+def buckets_record(optimizer: Any, graph: fx.GraphModule, buckets: Iterable[Any]) -> DdpBuckets:
     """torch has the buckets in the order of the forward."""
     names = _parameter_names(graph)
     first, cap = int(optimizer.first_bucket_cap), int(optimizer.bucket_bytes_cap)

@@ -1,10 +1,8 @@
 """Collective operations that the program starts outside compiled graphs.
 
 `torch.distributed` and FSDP2 start each through a method of `ProcessGroup`; what DDP's reducer
-starts in C++ is not seen here, `DdpBuckets` has its buckets. A training loop starts the same
-operations in each step. Of each (operation, sizes, line), the first are recorded, then the 32nd,
-the 64th, and so on. A run of any length thus leaves few records, and a new operation is recorded at
-once.
+starts in C++ is not seen here, `DdpBuckets` has its buckets. A training loop starts the same ones
+in each step: of each (operation, sizes, line), the first are recorded, then the 32nd, the 64th, ….
 """
 
 from __future__ import annotations

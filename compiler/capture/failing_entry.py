@@ -16,7 +16,12 @@ from tcw.compiler.capture.callers import Caller
 from tcw.compiler.capture.guard_tree import line_behind, parse_global_state
 from tcw.compiler.capture.value_words import describe_value, type_name
 from tcw.compiler.graphs.current import name_of
-from tcw.compiler.trace.failed_guard import GuardFailure, bare, guard_behind, take_apart
+from tcw.compiler.trace.failed_guard import (
+    GuardFailure,
+    guard_behind,
+    parse_failed_guard,
+    without_comment,
+)
 from tcw.compiler.trace.records import FailedGuard, Guard, Location
 from tcw.compiler.trace.source_names import SOURCE, readable
 
@@ -62,7 +67,7 @@ class GuardScope:
         return type_name(type(value)) if type_only else describe_value(value)
 
 
-def why_not(
+def explain_failed_entry(
     guard_manager: Any,
     f_locals: Any,
     compile_id: Any,
@@ -109,7 +114,7 @@ def why_not(
         guard=guard,
         own_line=_own_line(entry, guard, failure),
         sizes=_sizes(guards, scope) if failure.what == "size" else (),
-        by_chance=any(_DUCK in part for part in parts if bare(part) == failure.text),
+        by_chance=any(_DUCK in part for part in parts if without_comment(part) == failure.text),
         wrapped=other is not None,
     )
 
@@ -130,7 +135,7 @@ def _other_function(
         if seen and seen != guard.value:
             text = guard.code[0] if guard.code else guard.source
             return replace(
-                take_apart(text),
+                parse_failed_guard(text),
                 what="identity",
                 kind=guard.kind,
                 source=guard.source,
@@ -196,13 +201,13 @@ def _failing_part(parts: Sequence[str], own_words: str) -> GuardFailure:
     """Among several conditions of one leaf, the one that torch names."""
     from torch._dynamo.guards import strip_local_scope
 
-    failures = [take_apart(part) for part in parts]
+    failures = [parse_failed_guard(part) for part in parts]
     for failure in failures:
         if strip_local_scope(failure.text) == own_words:
             return failure
     if len(failures) == 1 and failures[0].what != "alias":
         return failures[0]
-    return take_apart(own_words)
+    return parse_failed_guard(own_words)
 
 
 def _shape_line(
@@ -214,7 +219,7 @@ def _shape_line(
     """The line that made torch demand a condition on sizes."""
     if failure.what != "shape" or entry is None:
         return None
-    part = next((part for part in parts if bare(part) == failure.text), "")
+    part = next((part for part in parts if without_comment(part) == failure.text), "")
     sources = list(dict.fromkeys(SOURCE.findall(failure.text)))
     try:
         seen = int(scope.look_up(sources[0])) if len(sources) == 1 else None

@@ -7,7 +7,7 @@ from typing import Literal
 
 from tcw.compiler.capture.frames import Frame, FrameStatus, on_error
 from tcw.compiler.capture.graph_breaks import RECOMPILE_LIMITS, on_break
-from tcw.compiler.capture.messages import MESSAGES, in_short
+from tcw.compiler.capture.messages import MESSAGES, one_line
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
@@ -45,9 +45,9 @@ def install(recorder: Recorder) -> Uninstall:
             EagerFallback(
                 reason=reason,
                 kind=kind,
-                compile_id=frame.compile_id,
-                function=frame.function if function is None else function,
-                location=location or frame.location,
+                compile_id=frame.start.compile_id,
+                function=frame.start.function if function is None else function,
+                location=location or frame.start.location,
                 call=recorder.call,
                 advice=advice,
             )
@@ -68,7 +68,7 @@ def install(recorder: Recorder) -> Uninstall:
             ):
                 backend = type(error).__name__ == "BackendCompilerFailed"
                 kind: EagerKind = "backend" if backend else "suppressed-error"
-                gave_up(frame, kind, in_short(error), _SUPPRESSED)
+                gave_up(frame, kind, one_line(error), _SUPPRESSED)
 
     def broke(frame: Frame, record: GraphBreak) -> None:
         with Safely(recorder, "an eager fallback"):

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, Literal
 
+from msgspec import structs
+
 from tcw.compiler.capture.callers import Caller, caller_of
-from tcw.compiler.capture.code_objects import function_location, original, resumes_at
-from tcw.compiler.capture.messages import in_short
+from tcw.compiler.capture.code_objects import function_location, original_code, resumes_at
+from tcw.compiler.capture.messages import one_line
 from tcw.compiler.control.error_words import first_line
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
@@ -35,14 +37,10 @@ NO_OPS = ("No ops traced for the FX graph", "because no content in function call
 class Frame:
     """A frame that is being compiled."""
 
-    compile_id: str
+    start: FrameStart
+    """The record of its first attempt."""
     code: CodeType
-    function: str
-    location: Location
     one_graph: bool
-    resumes_at: int | None = None
-    wrapped: Location | None = None
-    """See `FrameStart`."""
     attempts: int = 0
     ops: int = 0
     guards: int = 0
@@ -67,12 +65,12 @@ _stack: list[Frame] = []
 _finished: list[Frame] = []
 
 
-def current() -> Frame | None:
+def current_frame() -> Frame | None:
     """The frame being compiled; the innermost one if compiles nest."""
     return _stack[-1] if _stack else None
 
 
-def nesting() -> int:
+def compiles_in_progress() -> int:
     """The number of frames being compiled: more than 1 if one compile starts another."""
     return len(_stack)
 
@@ -120,9 +118,9 @@ def install(recorder: Recorder) -> Uninstall:
                 guarded = getattr(result, "guarded_code", None) is not None
                 _end(recorder, frame, *_returned(frame, result, guarded))
                 if guarded:
-                    recorder.compiled_in_call.append(frame.compile_id)
-                    if nesting() == 1:  # its code runs now
-                        recorder.emit(StageStart(stage="run", compile_id=frame.compile_id))
+                    recorder.compiled_in_call.append(frame.start.compile_id)
+                    if compiles_in_progress() == 1:  # its code runs now
+                        recorder.emit(StageStart(stage="run", compile_id=frame.start.compile_id))
             return result
         finally:
             _stack.remove(frame)
@@ -131,14 +129,15 @@ def install(recorder: Recorder) -> Uninstall:
 
     @functools.wraps(original_trace)
     def trace_frame(*args: Any, **kwargs: Any) -> Any:
-        frame = current()
+        frame = current_frame()
         if frame is not None and not recorder.quiet:
             with Safely(recorder, "an attempt at a frame"):
                 frame.attempts += 1
                 frame.skip_reason = ""
                 recorder.attempt = frame.attempts - 1
                 if recorder.attempt:
-                    recorder.emit(_frame_start(recorder, frame))
+                    attempt = structs.replace(frame.start, attempt=recorder.attempt, at=0.0)
+                    recorder.emit(attempt)
         try:
             return original_trace(*args, **kwargs)
         except SkipFrame as skip:
@@ -147,7 +146,7 @@ def install(recorder: Recorder) -> Uninstall:
             raise
 
     def counted(_context: Any, values: Any, *_: Any, **__: Any) -> None:
-        frame = current()
+        frame = current_frame()
         if frame is not None and "graph_op_count" in values:
             frame.ops = values["graph_op_count"] or 0
             frame.guards = values.get("guard_count") or 0
@@ -163,43 +162,32 @@ def install(recorder: Recorder) -> Uninstall:
 
 def _start(recorder: Recorder, bound: dict[str, Any]) -> Frame:
     code: CodeType = bound["code"]
-    frame = Frame(
+    start = FrameStart(
         compile_id=begin_compile(bound["compile_id"], recorder.starts),
-        code=code,
+        attempt=0,
         function=user_name(code.co_name),
         location=function_location(code),
-        one_graph=bool(bound.get("one_graph")),
+        call=recorder.call,
         resumes_at=resumes_at(code),
         wrapped=_wrapped(code, caller_of(code, bound.get("locals") or {})),
     )
+    frame = Frame(start, code, bool(bound.get("one_graph")))
     frame.wall -= recorder.aside_seconds
     frame.cpu = recorder.cpu_seconds()
-    recorder.compile_id = frame.compile_id
+    recorder.compile_id = start.compile_id
     recorder.attempt = 0
-    recorder.source(frame.location.file)
-    if frame.wrapped is not None:
-        recorder.source(frame.wrapped.file)
-    recorder.emit(_frame_start(recorder, frame))
+    recorder.source(start.location.file)
+    if start.wrapped is not None:
+        recorder.source(start.wrapped.file)
+    recorder.emit(start)
     return frame
 
 
 def _wrapped(code: CodeType, caller: Caller) -> Location | None:
     """Where the forward is that the frame wraps; None if it wraps none."""
-    if caller.code is None or original(caller.code) is original(code):
+    if caller.code is None or original_code(caller.code) is original_code(code):
         return None
     return function_location(caller.code)
-
-
-def _frame_start(recorder: Recorder, frame: Frame) -> FrameStart:
-    return FrameStart(
-        compile_id=frame.compile_id,
-        attempt=recorder.attempt,
-        function=frame.function,
-        location=frame.location,
-        call=recorder.call,
-        resumes_at=frame.resumes_at,
-        wrapped=frame.wrapped,
-    )
 
 
 def _returned(frame: Frame, result: Any, guarded: bool) -> tuple[FrameStatus, str]:
@@ -216,15 +204,15 @@ def _failed(frame: Frame, error: BaseException) -> tuple[FrameStatus, str]:
 
     soft = isinstance(error, (Unsupported, UserError))
     if soft and not frame.one_graph and not frame.raises_on_break:
-        return "skipped", in_short(error)
-    return "failed", in_short(error)
+        return "skipped", one_line(error)
+    return "failed", one_line(error)
 
 
 def _end(recorder: Recorder, frame: Frame, status: FrameStatus, reason: str) -> None:
     frame.reason = reason
     recorder.emit(
         FrameEnd(
-            compile_id=frame.compile_id,
+            compile_id=frame.start.compile_id,
             status=status,
             seconds=round(time.perf_counter() - recorder.aside_seconds - frame.wall, 6),
             cpu_seconds=round(recorder.cpu_seconds() - frame.cpu, 6),

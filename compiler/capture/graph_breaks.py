@@ -16,17 +16,23 @@ from typing import Any, Literal
 from tcw.compiler.capture import symbolic_values
 from tcw.compiler.capture.advice import Broken, advise
 from tcw.compiler.capture.code_objects import function_location, source_line, source_lines
-from tcw.compiler.capture.frames import Frame, FrameStatus, current, on_error
-from tcw.compiler.capture.messages import MESSAGES, codes, in_short
+from tcw.compiler.capture.frames import Frame, FrameStatus, current_frame, on_error
+from tcw.compiler.capture.messages import MESSAGES, break_codes, one_line
 from tcw.compiler.capture.symbolic_values import tensor_locals
-from tcw.compiler.capture.translators import agreed, chain, inside, locate, outwards
+from tcw.compiler.capture.translators import (
+    agreed_stack,
+    current_locations,
+    torch_frame_below,
+    translator_chain,
+    with_parents,
+)
 from tcw.compiler.control.error_words import first_line
-from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
+from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.graphs.lines import users_own
+from tcw.compiler.graphs.lines import is_users_own
 from tcw.compiler.trace.function_names import user_name
-from tcw.compiler.trace.records import Advice, Crossing, GraphBreak, Location
+from tcw.compiler.trace.records import Advice, Crossing, FrameStart, GraphBreak, Location
 from tcw.compiler.trace.torch_logs.logged_breaks import Message, url
 
 BreakOutcome = Literal["break", "skip-frame", "error"]
@@ -44,26 +50,20 @@ def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo.exc import Unsupported, UserError
     from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
-    original_format = exc.format_graph_break_message
+    safely = Safely(recorder, "a break's message")
     original_assert = ConvertFrameAssert.__call__
     original_log = InstructionTranslatorBase.log_graph_break
 
-    @functools.wraps(original_format)
-    def format_graph_break_message(
-        gb_type: str, context: str, explanation: str, hints: Any, *args: Any, **kwargs: Any
-    ) -> str:
-        hints = list(hints)
-        text: str = original_format(gb_type, context, explanation, hints, *args, **kwargs)
-        if not recorder.quiet:
-            with Safely(recorder, "a break's message"):
-                MESSAGES.keep(text, gb_type, context, explanation, hints)
-        return text
+    def formatted(
+        text: str, gb_type: str, context: str, explanation: str, hints: Any, *_: Any, **__: Any
+    ) -> None:
+        MESSAGES.keep(text, gb_type, context, explanation, hints)
 
     @functools.wraps(original_log)
     def log_graph_break(
         self: Any, code_options: Any, reason: str, exc: Any, *args: Any, **kwargs: Any
     ) -> Any:
-        frame = current()
+        frame = current_frame()
         if frame is not None and not recorder.quiet and not getattr(exc, "logged", False):
             # `run`: the frame is skipped; `step`: the rest of it is left to Python
             caller = sys._getframe(1).f_code.co_name
@@ -100,12 +100,12 @@ def install(recorder: Recorder) -> Uninstall:
                 with Safely(recorder, "a graph break"):
                     if getattr(self, "_one_graph", False):
                         refused = _refused(frame.f_code)
-                        _record(recorder, refused, None, error, in_short(error), "error", ())
+                        _record(recorder, refused, None, error, one_line(error), "error", ())
             raise
 
     undo = [
         patch(ConvertFrameAssert, "__call__", convert_frame_assert),
-        patch(exc, "format_graph_break_message", format_graph_break_message),
+        after_call(exc, "format_graph_break_message", safely.guarded(formatted)),
         patch(InstructionTranslatorBase, "log_graph_break", log_graph_break),
     ]
 
@@ -116,13 +116,9 @@ def install(recorder: Recorder) -> Uninstall:
 
 def _refused(code: CodeType) -> Frame:
     """A frame that Dynamo refuses before assigning a compile id, such as a generator."""
-    return Frame(
-        compile_id="",
-        code=code,
-        function=user_name(code.co_name),
-        location=function_location(code),
-        one_graph=True,
-    )
+    function, location = user_name(code.co_name), function_location(code)
+    start = FrameStart(compile_id="", attempt=0, function=function, location=location, call=0)
+    return Frame(start, code, one_graph=True)
 
 
 def _condition(caller: FrameType) -> Any | None:
@@ -155,18 +151,18 @@ def _record(
 ) -> None:
     parts = MESSAGES.parts(error)
     cause = parts[0]
-    translators = chain(tx, error)
+    translators = translator_chain(tx, error)
     summaries = getattr(error, "real_stack", None)
-    stack = agreed(locate(translators), summaries)
-    location: Location = stack[-1] if stack else frame.location
+    stack = agreed_stack(current_locations(translators), summaries)
+    location: Location = stack[-1] if stack else frame.start.location
     users = [tx for tx in translators if tx.f_code.co_filename == location.file]
     opcode = users[-1].current_instruction.opname if users else ""
     for place in stack:
         recorder.source(place.file)
-    code = codes().get(cause.type, "")
-    within = inside(summaries, location)
+    code = break_codes().get(cause.type, "")
+    within = torch_frame_below(summaries, location)
     record = GraphBreak(
-        compile_id=frame.compile_id,
+        compile_id=frame.start.compile_id,
         attempt=recorder.attempt,
         gb=code,
         type=cause.type,
@@ -209,7 +205,7 @@ def _advice(
                 end_column=location.end_column if whole else None,
                 then=tuple(part.type for part in parts[1:]),
                 tensors=tensor_locals(translators[-1]) if translators else (),
-                library=not users_own(location.file, recorder.user_root),
+                library=not is_users_own(location.file, recorder.user_root),
                 inside=inside,
             )
         )
@@ -226,7 +222,7 @@ def crossings(tx: Any, condition: Any | None) -> tuple[Crossing, ...]:
     from torch._dynamo.bytecode_analysis import livevars_analysis
 
     found: list[Crossing] = []
-    for frame in outwards(tx):
+    for frame in with_parents(tx):
         # torch may break inside an inlined function, so its callers resume as well
         targets = [frame.next_instruction]
         if frame is tx and condition is not None and tx.current_instruction.target is not None:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tcw.compiler.trace.failed_guard import bare
+from tcw.compiler.trace.failed_guard import without_comment
 from tcw.compiler.trace.records import Location
 
 _LINE = re.compile(
@@ -28,7 +28,7 @@ def line_behind(part: str, seen: int | None, files: Iterable[str]) -> Location |
     """
     condition, _, comment = part.partition("  # ")
     lines = list(_LINE.finditer(comment))
-    both = _RANGE.match(bare(condition))
+    both = _RANGE.match(without_comment(condition))
     if both is not None and len(lines) == 2:
         if seen is None:
             return None
@@ -62,8 +62,8 @@ class GuardTree:
         self, conditions: Iterable[str], files: Sequence[str]
     ) -> Iterator[Location | None]:
         """The line behind each of these conditions on sizes, in one of `files`."""
-        texts = {bare(text): text for found in self.texts.values() for text in found}
-        texts |= {bare(text): text for text in self.relations}
+        texts = {without_comment(text): text for found in self.texts.values() for text in found}
+        texts |= {without_comment(text): text for text in self.relations}
         for condition in conditions:
             yield line_behind(texts.get(condition, ""), None, files)
 

@@ -1,6 +1,6 @@
 """The parts of torch's graph break messages, looked up by the formatted text.
 
-torch raises an `Unsupported` that has only a text. Its parts are the arguments of
+torch raises an `Unsupported` that has only a text, made by
 `torch._dynamo.exc.format_graph_break_message`. If one break led to another, the texts are joined,
 first cause first.
 """
@@ -19,7 +19,7 @@ from tcw.compiler.trace.torch_logs.logged_breaks import JOINED, Message
 _KEPT = 20_000
 
 
-def in_short(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
     """One line: the final failure first, then what led to it.
 
     `graph break in loop: Failed to trace builtin operator`, `backend='x' raised: ValueError: y`.
@@ -30,7 +30,7 @@ def in_short(error: BaseException) -> str:
     if len(parts) == 1 and parts[0].endswith(" raised:") and len(lines) > 1:
         parts.append(lines[1])
     elif type(error).__name__ == "FailOnRecompileLimitHit" and error.__cause__ is not None:
-        parts.append(in_short(error.__cause__))
+        parts.append(one_line(error.__cause__))
     return ": ".join(part.removesuffix(":") for part in parts if part) or type(error).__name__
 
 
@@ -73,7 +73,7 @@ def _unknown(text: str, error: BaseException, own_type: str) -> Message:
 
 
 @functools.cache
-def codes() -> dict[str, str]:
+def break_codes() -> dict[str, str]:
     """Break type -> `GB0170`, from the installed torch's registry; empty if it has none."""
     import torch._dynamo
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tcw.compiler.capture.advice.advised import Advised, as_advice
+from tcw.compiler.capture.advice.broken import Advised, as_advice
 from tcw.compiler.trace.records import Advice
 
 
 @dataclass(frozen=True)
 class ChangedValue:
-    """One failed guard, from `failed_guard.take_apart` and the recorded guards."""
+    """One failed guard, from `parse_failed_guard` and the recorded guards."""
 
     what: str
     kind: str = ""
@@ -107,8 +107,8 @@ def _size(changed: ChangedValue, settings: Settings) -> Advised:
     if changed.made:
         text = f"A mark before the call does not reach {tensor}, which the model computes in Python"
         if changed.resumed:
-            text = f"Or remove the graph break: {tensor} was made before it, so the caller "
-            text += "cannot mark it"
+            text = f"Or remove the graph break: {tensor} is created inside the model, so "
+            text += "mark_dynamic cannot reach it"
         return Advice(text=text, code="torch.compile(model, dynamic=True)")
     if _MODULE_STATE.search(changed.source):
         return Advice(
@@ -241,8 +241,8 @@ def _value(changed: ChangedValue, settings: Settings) -> Advised:
             )
         if changed.source.startswith("L['self']"):
             return Advice(
-                text=f"Let integers of a module be symbols, or keep {name} as a tensor: torch "
-                "treats them as constants",
+                text=f"Treat int attributes as dynamic, or keep {name} as a tensor: by default "
+                "each value is compiled in",
                 code="torch._dynamo.config.allow_unspec_int_on_nn_module = True",
             )
     return (
@@ -269,41 +269,38 @@ def _as_tensor(name: str) -> tuple[str, ...]:
 
 def _float(changed: ChangedValue, settings: Settings, argument: bool) -> Advised:
     name = changed.name
+    tried = settings.get("automatic_dynamic_shapes") and not _specialised(settings)
+    why = f"{'the first' if tried else 'each'} value is compiled in"
     if argument and changed.made and not on_stack(changed):
         advice = Advice(
             text=f"If the code only calculates with {name}, keep it in a tensor from before the "
-            "graph break on: a Python float is a constant of the graph",
+            f"graph break on: {why}",
         )
     elif on_stack(changed):
         advice = Advice(
             text="It was made by the call before the graph break: keep it a tensor there, if the "
-            "code only calculates with it; a Python float is a constant of the graph"
+            f"code only calculates with it; {why}"
         )
     elif argument:
         advice = Advice(
-            text="If the code only calculates with it, pass a tensor in every call: a Python float "
-            "is a constant of the graph",
+            text=f"If the code only calculates with it, pass a tensor in every call: {why}",
             code=f"{name} = torch.tensor({name})",
             options=_as_tensor(name),
         )
     elif _LEARNING_RATE.match(changed.source):
         advice = Advice(
-            text="Pass it to the optimizer as a tensor, which a scheduler then fills: a Python "
-            "float is a constant of the graph",
+            text=f"Pass it to the optimizer as a tensor, which a scheduler then fills: {why}",
             code=f"lr=torch.tensor({changed.expected})",
         )
     elif code := _buffer(changed.source, changed.expected):
         advice = Advice(
             text="In __init__ of its module, instead of the plain number; change it with fill_(): "
-            "a Python float is a constant of the graph",
+            f"{why}",
             code=code,
         )
     else:
-        advice = Advice(
-            text=f"If the code only calculates with {name}, keep it in a tensor: a Python float is "
-            "a constant of the graph"
-        )
-    if argument and settings.get("automatic_dynamic_shapes") and not _specialised(settings):
+        advice = Advice(text=f"If the code only calculates with {name}, keep it in a tensor: {why}")
+    if tried:
         later = "If nothing is done, torch tries a float that changed once as a symbol, so that "
         return (advice, Advice(text=later + "later values need no compile"))
     return advice
@@ -497,4 +494,4 @@ RULES: dict[str, AdviceRule | str] = {
     "attribute": _attribute,
     "deallocated": _deallocated,
 }
-"""Rules by `failed_guard.Failure.what`; a text is the advice in every such case."""
+"""Rules by `GuardFailure.what`; a text is the advice in every such case."""

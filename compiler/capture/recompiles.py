@@ -15,13 +15,13 @@ import msgspec
 
 from tcw.compiler.capture.callers import Caller, caller_of
 from tcw.compiler.capture.code_objects import function_location, resumes_at, source_line
-from tcw.compiler.capture.failing_entry import TriedEntry, why_not
+from tcw.compiler.capture.failing_entry import TriedEntry, explain_failed_entry
 from tcw.compiler.capture.recompile_advice import ARGUMENT, STACK, ChangedValue, advise
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id
-from tcw.compiler.graphs.lines import users_own
+from tcw.compiler.graphs.lines import is_users_own
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import FailedGuard, Location, Recompile
 from tcw.compiler.trace.source_names import readable, root_of
@@ -76,7 +76,7 @@ def install(recorder: Recorder) -> Uninstall:
             with Safely(recorder, "the guard that failed"):
                 search = searches[-1]
                 search.tried.append(
-                    why_not(
+                    explain_failed_entry(
                         guard_manager,
                         f_locals,
                         compile_id,
@@ -176,7 +176,7 @@ def _location(tried: TriedEntry, caller: Caller, code: Any, root: str) -> Locati
     at that line, and a guard without a line (global state) at the function's first.
     """
     line = tried.failed.location
-    if line is not None and users_own(line.file, root):
+    if line is not None and is_users_own(line.file, root):
         return line
     resumed_at = resumes_at(code)
     if resumed_at is not None and STACK.match(tried.failed.source):

@@ -7,7 +7,7 @@ are recorded, and frames of installed libraries that Dynamo began to trace and g
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections import Counter
 from types import CodeType
 from typing import Any
 
@@ -15,21 +15,15 @@ from msgspec import structs
 
 from tcw.compiler.capture.code_objects import function_location
 from tcw.compiler.capture.frames import last_finished
-from tcw.compiler.capture.messages import in_short
+from tcw.compiler.capture.messages import one_line
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.graphs.lines import outside_torch, users_own
+from tcw.compiler.graphs.lines import is_users_own, outside_torch
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import FrameSkipped
 
 NOT_SAID = "this torch does not say why"
-
-
-@dataclass
-class _Seen:
-    record: FrameSkipped
-    more: int = 0
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -38,7 +32,8 @@ def install(recorder: Recorder) -> Uninstall:
 
     original = CatchErrorsWrapper.__call__
     original_assert = ConvertFrameAssert.__call__
-    seen: dict[tuple[CodeType, str, str, int], _Seen] = {}
+    seen: dict[tuple[CodeType, str, str, int], FrameSkipped] = {}
+    repeated: Counter[tuple[CodeType, str, str, int]] = Counter()
     refused: dict[CodeType, str] = {}
     """Why Dynamo did not begin to compile, by code object; torch 2.11 does not report it itself."""
 
@@ -49,7 +44,7 @@ def install(recorder: Recorder) -> Uninstall:
             return original_assert(self, frame, *args, **kwargs)
         except Exception as error:
             if last_finished() is before:
-                refused[frame.f_code] = in_short(error)
+                refused[frame.f_code] = one_line(error)
             raise
 
     def looked_for_tensor(found: bool, frame: Any, *_: Any, **__: Any) -> None:
@@ -69,26 +64,25 @@ def install(recorder: Recorder) -> Uninstall:
         tried = last_finished()
         compile_id, reason = "", refused.pop(code, "")
         if tried is not None and tried is not before and tried.code is code:
-            compile_id, reason = tried.compile_id, tried.reason
+            compile_id, reason = tried.start.compile_id, tried.reason
         file = code.co_filename
-        wanted = outside_torch(file) if compile_id else users_own(file, recorder.user_root)
+        wanted = outside_torch(file) if compile_id else is_users_own(file, recorder.user_root)
         if not wanted:
             return
         reason = reason or str(getattr(result, "skip_reason", None) or NOT_SAID)
         key = (code, reason, compile_id, recorder.call)
         if key in seen:
-            seen[key].more += 1
+            repeated[key] += 1
             return
         location = function_location(code)
         recorder.source(location.file)
-        record = FrameSkipped(
+        record = seen[key] = FrameSkipped(
             function=user_name(code.co_name),
             location=location,
             reason=reason,
             compile_id=compile_id,
             call=recorder.call,
         )
-        seen[key] = _Seen(record)
         recorder.emit(record)
 
     undo = [
@@ -99,9 +93,8 @@ def install(recorder: Recorder) -> Uninstall:
 
     def tell_of_repeated() -> None:
         with Safely(recorder, "repeated skips"):
-            for entry in seen.values():
-                if entry.more:
-                    recorder.emit(structs.replace(entry.record, count=entry.more, at=0.0))
+            for key, count in repeated.items():
+                recorder.emit(structs.replace(seen[key], count=count, at=0.0))
 
     return undo_all(tell_of_repeated, *undo)
 

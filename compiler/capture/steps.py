@@ -14,7 +14,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from tcw.compiler.capture.code_objects import function_location, instruction_location
-from tcw.compiler.capture.frames import nesting
+from tcw.compiler.capture.frames import compiles_in_progress
 from tcw.compiler.capture.symbolic_values import fx_node, stack_value
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, around_call, before_call, undo_all
 from tcw.compiler.control.recorder import Recorder
@@ -125,7 +125,7 @@ class Stepper:
     def _attempt(self) -> _Attempt:
         """The running attempt. Drops nested attempts that are over."""
         key = (self.recorder.compile_id, self.recorder.attempt)
-        level = nesting() - 1
+        level = compiles_in_progress() - 1
         del self.attempts[level + 1 :]
         if len(self.attempts) <= level or self.attempts[level].key != key:
             del self.attempts[level:]

@@ -79,7 +79,7 @@ def source(variable: Any) -> str:
         return ""
 
 
-def plain(value: object) -> str:
+def constant_text(value: object) -> str:
     """A constant as Python writes it, truncated to 200 characters; else the class name only."""
     if type(value) is str:
         return repr(value[:_MAX]) if len(value) <= _MAX else repr(value[:_MAX]) + "…"
@@ -89,13 +89,13 @@ def plain(value: object) -> str:
 
 
 def value(variable: Any) -> str:
-    """The value of a constant or an unrealised lazy variable, as `plain` writes it; else ""."""
+    """The value of a constant or an unrealised lazy variable, by `constant_text`; else ""."""
     lazy, found = pending_value(variable)
     if lazy:
-        return plain(found)
+        return constant_text(found)
     members = vars(variable)
     if kind(variable) == "Constant" and "value" in members:
-        return plain(members["value"])
+        return constant_text(members["value"])
     return ""
 
 
@@ -106,7 +106,7 @@ def stack_value(variable: Any) -> StackValue:
     )
 
 
-def meta(variable: Any) -> TensorMeta | None:
+def tensor_meta_of(variable: Any) -> TensorMeta | None:
     """The metadata of a variable's tensor; None if it is not a tensor."""
     variable = unwrapped(variable)
     lazy, pending = pending_value(variable)
@@ -116,7 +116,7 @@ def meta(variable: Any) -> TensorMeta | None:
     return tensor_meta(found.meta.get("example_value")) if found is not None else None
 
 
-def in_words(variable: Any) -> str:
+def kind_in_words(variable: Any) -> str:
     """The kind of a non-tensor value: `module`, `int 3`, `list`, `Config`."""
     variable = unwrapped(variable)
     lazy, found = pending_value(variable)
@@ -146,9 +146,11 @@ def _object_in_words(found: object) -> str:
 
 
 def crossing(name: str, variable: Any, words: str = "") -> Crossing:
-    tensor = meta(variable)
+    tensor = tensor_meta_of(variable)
     return Crossing(
-        name=name, tensor=tensor, kind=words or ("" if tensor is not None else in_words(variable))
+        name=name,
+        tensor=tensor,
+        kind=words or ("" if tensor is not None else kind_in_words(variable)),
     )
 
 

@@ -19,14 +19,14 @@ from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import Location
 
 
-def outwards(tx: Any) -> Iterator[Any]:
+def with_parents(tx: Any) -> Iterator[Any]:
     """A translator, its parent, and so on up to the compiled frame."""
     while tx is not None:
         yield tx
         tx = getattr(tx, "parent", None)
 
 
-def stepping(traceback: TracebackType | None) -> list[Any]:
+def stepping_translators(traceback: TracebackType | None) -> list[Any]:
     """The translators that were executing an instruction when an exception was raised."""
     found: list[Any] = []
     while traceback is not None:
@@ -39,12 +39,12 @@ def stepping(traceback: TracebackType | None) -> list[Any]:
     return found
 
 
-def chain(tx: Any | None, error: BaseException) -> list[Any]:
+def translator_chain(tx: Any | None, error: BaseException) -> list[Any]:
     """All translators from the compiled frame down to the break."""
-    inner = stepping(error.__traceback__)
+    inner = stepping_translators(error.__traceback__)
     if tx is None and inner:
         tx = inner[0]
-    found = list(outwards(tx))[::-1] if tx is not None else []
+    found = list(with_parents(tx))[::-1] if tx is not None else []
     return found + [item for item in inner if item not in found]
 
 
@@ -63,7 +63,7 @@ def positions(tx: Any) -> Any:
     return before if before is not None and before.lineno == found.lineno else found
 
 
-def locate(translators: list[Any]) -> list[Location]:
+def current_locations(translators: list[Any]) -> list[Location]:
     """One location per translator, with the columns of its current instruction."""
     return [instruction_location(tx.f_code, positions(tx), tx.lineno) for tx in translators]
 
@@ -73,7 +73,9 @@ def user_frames(locations: list[Location]) -> tuple[Location, ...]:
     return tuple(item for item in locations if outside_torch(item.file)) or tuple(locations)
 
 
-def agreed(locations: list[Location], stack: list[FrameSummary] | None) -> tuple[Location, ...]:
+def agreed_stack(
+    locations: list[Location], stack: list[FrameSummary] | None
+) -> tuple[Location, ...]:
     """The user's frames. For files and lines, torch's own stack has the last word.
 
     An error that torch raised while handling another keeps the first error's stack, which may be
@@ -88,7 +90,7 @@ def agreed(locations: list[Location], stack: list[FrameSummary] | None) -> tuple
     return tuple(known.get((item.file, item.line), item) for item in theirs)
 
 
-def inside(stack: list[FrameSummary] | None, location: Location) -> Location | None:
+def torch_frame_below(stack: list[FrameSummary] | None, location: Location) -> Location | None:
     """torch's own deepest frame if it lies below the user's, in torch or the standard library."""
     if not stack:
         return None

@@ -56,7 +56,7 @@ def forget_compiles() -> None:
 
 
 def name_of(compile_id: Any) -> str:
-    """The name of the compile that has this `CompileId` of torch's, or this id as text."""
+    """The name of the compile that has this `CompileId`, or this id as text."""
     if isinstance(compile_id, str):
         return _named.names.of(compile_id)
     known = _named.given.get(id(compile_id))

@@ -54,17 +54,17 @@ def outside_torch(file: str) -> bool:
     return file.startswith(packages) or not file.startswith(standard)
 
 
-def ours(file: str) -> bool:
+def is_own_file(file: str) -> bool:
     """Whether a file is tcw's own."""
     return file.startswith(_OURS)
 
 
 @functools.lru_cache(maxsize=4096)
-def users_own(file: str, root: str) -> bool:
+def is_users_own(file: str, root: str) -> bool:
     """Whether a file is the user's own: not torch's, tcw's or an installed package's, and below
     `root` if given."""
     folder = os.path.join(root, "") if root else ""
-    if not file.startswith(folder) or ours(file) or not outside_torch(file):
+    if not file.startswith(folder) or is_own_file(file) or not outside_torch(file):
         return False
     return not _INSTALLED.search(os.sep + file[len(folder) :])
 

@@ -45,7 +45,7 @@ def made_in(graph: str) -> dict[str, MadeNode]:
     return _made.get(graph, {})
 
 
-def forget(graph: str) -> None:
+def forget_made(graph: str) -> None:
     """Drop a finished graph: a later compile may reuse its id (`torch._dynamo.reset`)."""
     for known in [id for id in _made if id == graph or id.startswith(f"{graph}/")]:
         del _made[known]
@@ -70,7 +70,7 @@ def forget_lines() -> None:
     _lines.clear()
 
 
-def roots(node: fx.Node, names: frozenset[str]) -> tuple[str, ...]:
+def named_roots(node: fx.Node, names: frozenset[str]) -> tuple[str, ...]:
     """The distinct ends of a node's `from_node` chains that are in `names`."""
     found: dict[str, None] = {}
 
@@ -107,7 +107,7 @@ def captured_origins(
 
     def direct(node: fx.Node) -> tuple[str, ...]:
         if node.op != "placeholder":
-            return roots(node, names)
+            return named_roots(node, names)
         index = argument_index(node)
         return (placeholders[index],) if index is not None and index < len(placeholders) else ()
 

@@ -34,7 +34,7 @@ class RealisedGraph:
     """Buffers that never leave their kernel, although the code names them."""
 
 
-def keep(recorder: Recorder, graph: RealisedGraph) -> None:
+def keep_realised(recorder: Recorder, graph: RealisedGraph) -> None:
     """Keep a graph for `kept_graphs` until graph ids restart at 0."""
     known = recorder.kept.setdefault(_KEY, {})
     assert isinstance(known, dict)

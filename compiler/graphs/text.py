@@ -32,7 +32,7 @@ def snapshot(graph: fx.Graph) -> Snapshot:
     return [NodeRow(node, node.name, node.target, node.args, node.kwargs) for node in graph.nodes]
 
 
-def same(before: Snapshot, after: Snapshot) -> bool:
+def same_graph(before: Snapshot, after: Snapshot) -> bool:
     """Whether nothing changed. Compares by identity first, and by text only where that differs."""
     if len(before) != len(after):
         return False

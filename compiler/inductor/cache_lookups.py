@@ -21,8 +21,7 @@ from tcw.compiler.control.hooks import (
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id, lowering_graph_id
-from tcw.compiler.trace.key_components import Lookups, read_key, written
-from tcw.compiler.trace.records import CacheLookup
+from tcw.compiler.trace.key_components import Lookups
 
 LookupVerdict = Literal["hit", "miss", "bypass"]
 FX, AUTOGRAD = "fx graph", "aot autograd"
@@ -47,21 +46,11 @@ class Caches:
     def lookup(
         self, cache: str, verdict: LookupVerdict, info: Mapping[str, Any], graph: str = ""
     ) -> None:
-        """`info`: torch's own description (`CacheInfo` in torch/_inductor/codecache.py)."""
-        compile_id = current_compile_id()
-        key = read_key(graph or compile_id, info.get("components") or ())
-        words = self._lookups.add(cache, graph, verdict, key, info)
+        """`info`: as for `Lookups.record`."""
+        saved = _saved_seconds(info) if verdict == "hit" else None
+        text, compile_id = self.recorder.text, current_compile_id()
         self.recorder.emit(
-            CacheLookup(
-                cache=cache,
-                verdict=verdict,
-                compile_id=compile_id,
-                graph=graph,
-                key=str(info.get("key") or ""),
-                missed=words,
-                saved_seconds=_saved_seconds(info) if verdict == "hit" else None,
-                components=tuple(map(self.recorder.text, written(key))),
-            )
+            self._lookups.record(cache, verdict, compile_id, graph, info, saved, text)
         )
 
     def graph_asked(
@@ -105,7 +94,7 @@ class Caches:
 
 
 _NAMES = {"LocalAutotuneCache": "triton configurations"}
-"""What a class of torch's for remote caches, of which some are files of this machine, keeps."""
+"""Class of a remote cache in torch -> what it keeps; some are files of this machine."""
 
 
 def _saved_seconds(info: Mapping[str, Any]) -> float | None:
@@ -177,7 +166,7 @@ _AUTOGRAD_CACHE = "torch._functorch._aot_autograd.autograd_cache:AOTAutogradCach
 
 HOOK = RecordingHook(
     name="caches",
-    offers="hits and misses of torch's compile caches, and what a miss missed",
+    offers="hits and misses of torch's compile caches, and why each miss missed",
     needs=(
         "torch._inductor.codecache:FxGraphCache.prepare_key(gm, example_inputs, fx_kwargs)",
         "torch._inductor.codecache:FxGraphCache.load_with_key(key, debug_lines, is_backward)",

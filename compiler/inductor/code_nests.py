@@ -1,9 +1,8 @@
 """The number of loop nests of a generated kernel, from its code.
 
-One C++ function of Inductor (torch/_inductor/codegen/cpp.py, `KernelGroup`) has a loop nest for
-each node that `CppScheduling` generated into it. `CppKernel.codegen_loops_impl` writes a `LoopNest`
-as loops over `int64_t`, where everything fused at an outer loop shares that loop, or as a block
-without loops if it computes a single element. Loops over `int` set up and combine the accumulators
+A C++ function of Inductor (torch/_inductor/codegen/cpp.py, `KernelGroup`) has a nest for each node
+generated into it: loops over `int64_t`, where everything fused at an outer loop shares that loop,
+or a block without loops for a single element. Loops over `int` set up and combine the accumulators
 of threads and lanes; they belong to the adjacent nest.
 """
 

@@ -15,7 +15,7 @@ from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.labels import copy_label, user_label
 from tcw.compiler.graphs.realised import kept_graphs
-from tcw.compiler.inductor.generation import Draft, Generation, opened
+from tcw.compiler.inductor.generation import Draft, Generation, generations
 from tcw.compiler.inductor.kernel_lines import origins_of_lines
 from tcw.compiler.inductor.kernel_nests import cpp_nests, triton_nests, watch_nests
 from tcw.compiler.inductor.lowered_graphs import Lowering, lowering_of
@@ -43,11 +43,11 @@ def install(recorder: Recorder) -> Uninstall:
         if lowering is None:
             return generate(self, *args, **kwargs)
         generation = Generation(recorder, lowering)
-        opened.stack.append(generation)
+        generations.stack.append(generation)
         try:
             result = generate(self, *args, **kwargs)
         finally:
-            opened.stack.remove(generation)
+            generations.stack.remove(generation)
         safely(generation.write)
         safely(_write_wrapper, recorder, lowering, self, result)
         kept = kept_graphs(recorder).get(lowering.id)
@@ -56,11 +56,11 @@ def install(recorder: Recorder) -> Uninstall:
         return result
 
     def codegen_extern_call(self: Any, scheduler_node: Any, *args: Any, **kwargs: Any) -> Any:
-        if not opened.stack or recorder.quiet:
+        if not generations.stack or recorder.quiet:
             return call_out(self, scheduler_node, *args, **kwargs)
         start = len(V.graph.wrapper_code.lines)
         result = call_out(self, scheduler_node, *args, **kwargs)
-        safely(_record_call, recorder, opened.stack[-1], scheduler_node, start)
+        safely(_record_call, recorder, generations.stack[-1], scheduler_node, start)
         return result
 
     return undo_all(
@@ -99,11 +99,11 @@ def _record_kernel(
     *_: Any,
     **__: Any,
 ) -> None:
-    if not opened.stack:
+    if not generations.stack:
         return
     from torch._inductor.virtualized import V
 
-    generation, name = opened.stack[-1], str(defined)
+    generation, name = generations.stack[-1], str(defined)
     lowering = lowering_of(recorder, V.graph)
     draft = generation.by_name.get(name)
     if draft is None:

@@ -30,7 +30,7 @@ def install(recorder: Recorder) -> Uninstall:
     def write(nodes: Sequence[Any], *_: Any, **__: Any) -> None:
         if predicting.get() or not current_compile_id():
             return
-        operations, details = described(nodes)
+        operations, details = described_collectives(nodes)
         if operations:
             recorder.emit(
                 Collectives(
@@ -44,7 +44,7 @@ def install(recorder: Recorder) -> Uninstall:
     return before_call(debug, "log_collective_schedule", safely.guarded(write))
 
 
-def described(nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Collective, ...]]:
+def described_collectives(nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Collective, ...]]:
     """Of the scheduled nodes, those that torch's own schedule lists, with their details."""
     from torch._inductor import ir
 
@@ -83,14 +83,14 @@ def described(nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[Collective, 
 
 
 def _own(kernel: Any) -> list[Any]:
-    """The nodes of the operation itself. torch gives a kernel that is waited for the node of the
-    wait as its own, and the nodes of its inputs as origins."""
+    """The nodes of the operation itself: torch attributes a kernel that is waited for to the wait's
+    node, with the nodes of its inputs as further origins."""
     name = _name(getattr(kernel, "op_overload", None))
     return [one for one in kernel.get_origins() if name and _name(one.target) == name]
 
 
 def _name(operation: Any) -> str:
-    """`_c10d_functional::all_reduce` of `all_reduce_` as well, which Inductor makes of it."""
+    """`_c10d_functional::all_reduce`, also of `all_reduce_`, its form in place."""
     schema = getattr(operation, "_schema", None)
     return str(schema.name).rstrip("_") if schema is not None else ""
 

@@ -1,19 +1,17 @@
 """CUDA graphs (`mode="reduce-overhead"`): recorded, recorded again, and not used, and why.
 
 Importing cudagraph_trees leaves objects in the thread that does (`_stash_obj_in_tls`), for which
-the thread takes the GIL when it ends: at the end of a process, that aborts it. Torch imports the
-module for the first CUDA graph, and is patched then.
+the thread takes the GIL when it ends: at the end of a process, that aborts it. So the module is
+patched when torch imports it, for the first CUDA graph.
 
 A `CUDAGraphTreeManager` (torch/_inductor/cudagraph_trees.py) runs each compiled function once,
-records it in its second call, and from then on replays it, if a recording suits the call:
-`CUDAGraphNode.check_invariants` says why one does not. The manager then records the function again
-(`record_function`), until a limit.
+records it in its second call, and then replays it, if a recording suits the call: else
+`CUDAGraphNode.check_invariants` says why not, and it is recorded again, until a limit.
 
 What is not recorded is reported through `log_cudagraph_skip_and_bump_counter`
-(torch/_inductor/cudagraph_utils.py), which its modules import by name: when a graph is compiled,
-and when one is recorded or replayed. The message ends with the stack of the operation at fault if
-torch knows it. Where only a part of a graph cannot be recorded, the scheduler splits the graph
-(`Scheduler.graph_partition`).
+(torch/_inductor/cudagraph_utils.py), which its modules import by name. The message ends with the
+stack of the operation at fault if torch knows it. Where only a part of a graph cannot be recorded,
+the scheduler splits the graph (`Scheduler.graph_partition`).
 """
 
 from __future__ import annotations
@@ -41,7 +39,7 @@ from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id, graph_id, lowering_graph_id, name_of
 from tcw.compiler.graphs.lines import parse_stack_trace
 from tcw.compiler.trace.compile_names import compile_of
-from tcw.compiler.trace.cudagraph_reasons import STACK, moved, reason_of, stack_of
+from tcw.compiler.trace.cudagraph_reasons import STACK, moved_inputs, reason_of, stack_of
 from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip, Location
 from tcw.start_up import when_imported
 
@@ -132,7 +130,7 @@ class _Graphs:
             function,
             sizes=tuple(one for one in inputs if type(one) is int and abs(one) < 2**63),
             reason=reason_of(text) if text else "",
-            inputs=moved(text),
+            inputs=moved_inputs(text),
             location=stack[-1] if stack else None,
             reserved=_reserved(manager.device_index),
             start=time.perf_counter(),

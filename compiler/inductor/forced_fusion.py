@@ -37,7 +37,7 @@ class _Lenient:
 
 
 @contextmanager
-def judgement_off(scheduler: Any) -> Iterator[None]:
+def heuristics_off(scheduler: Any) -> Iterator[None]:
     """Inside the block, `scheduler.can_fuse` tests legality, not profitability."""
     from torch._inductor import config
     from torch._inductor.virtualized import V

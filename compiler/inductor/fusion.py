@@ -27,8 +27,8 @@ from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.decision import MOST_BETWEEN
 from tcw.compiler.engine.recording import current as listening
-from tcw.compiler.inductor.forced_fusion import LoopStates, judgement_off
-from tcw.compiler.inductor.fusion_attempts import Attempt, InductorFusion, fusions, running
+from tcw.compiler.inductor.forced_fusion import LoopStates, heuristics_off
+from tcw.compiler.inductor.fusion_attempts import Attempt, InductorFusion, attempts, fusions
 from tcw.compiler.inductor.fusion_names import names_between
 from tcw.compiler.inductor.fusion_overrides import Overruling
 from tcw.compiler.inductor.fusion_rules import rule_of
@@ -95,11 +95,11 @@ def _can_fuse(
         loops = LoopStates(node1, node2) if decides else None
 
         def test(attempt: Attempt) -> None:
-            running.stack.append(attempt)
+            attempts.stack.append(attempt)
             try:
                 attempt.fused = bool(original(self, node1, node2, *args, **kwargs))
             finally:
-                running.stack.remove(attempt)
+                attempts.stack.remove(attempt)
             if not attempt.fused:
                 safely(_unsaid, fusion, self, node1, node2, attempt)
 
@@ -108,14 +108,14 @@ def _can_fuse(
             assert loops is not None
             loops.again()
             again = Attempt(attempt.id, attempt.first, attempt.second, attempt.vertical, None)
-            with judgement_off(self):
+            with heuristics_off(self):
                 test(again)
-            running.stack.append(again)
+            attempts.stack.append(again)
             try:
                 if again.fused and self.will_fusion_create_cycle(node1, node2):
                     again.fused = False
             finally:
-                running.stack.remove(again)
+                attempts.stack.remove(again)
             return again
 
         try:
@@ -133,7 +133,7 @@ def _can_fuse(
 
 
 def _begin(recorder: Recorder, scheduler: Any, node1: Any, node2: Any) -> Attempt:
-    outer = running.stack[-1] if running.stack else None
+    outer = attempts.stack[-1] if attempts.stack else None
     fusion = _fusion(recorder, scheduler)
     if outer is None:
         fusion.write_last()
@@ -162,7 +162,7 @@ def _settle(fusion: InductorFusion, node1: Any, node2: Any, attempt: Attempt) ->
         elif fusion.phase == "screen":
             fusion.screened[id(node1), id(node2)] = attempt
         else:
-            running.last = attempt
+            attempts.last = attempt
         return
     if attempt.outer is not None:
         attempt.outer.rejected_member = attempt.id
@@ -189,18 +189,18 @@ def _silent(scheduler: Any, node1: Any, node2: Any, attempt: Attempt) -> tuple[s
 
 
 def _why(_self: Any, reason: str, *args: Any) -> None:
-    attempt = running.stack[-1] if running.stack else running.last
+    attempt = attempts.stack[-1] if attempts.stack else attempts.last
     if attempt is not None:
         attempt.said = (reason, args)
         attempt.silent = None
 
 
 def _shared(found: Any, scheduler: Any, *args: Any, **kwargs: Any) -> None:
-    if running.stack and kwargs.get("count_bytes", True) and len(args) == 2:
+    if attempts.stack and kwargs.get("count_bytes", True) and len(args) == 2:
         if isinstance(found, tuple):
-            running.stack[-1].mixed = len(found) > 2 and bool(found[2])
+            attempts.stack[-1].mixed = len(found) > 2 and bool(found[2])
         elif isinstance(found, int):
-            running.stack[-1].shared = found
+            attempts.stack[-1].shared = found
 
 
 def _score(found: Any, scheduler: Any, nodes: Any) -> None:
@@ -296,7 +296,7 @@ def _nests(node: Any) -> list[set[str]]:
 
 
 def _cycle(found: bool, *_: Any, **__: Any) -> None:
-    attempt = running.stack[-1] if running.stack else running.last
+    attempt = attempts.stack[-1] if attempts.stack else attempts.last
     if found and attempt is not None:
         attempt.cycle = True
 

@@ -45,7 +45,7 @@ class Attempt:
     by: str = ""
     """Id of the override that reversed Inductor's own verdict."""
     forced: tuple[str, str, str] = ("", "", "")
-    """`explain` of a rejection that an override reversed."""
+    """`explain_attempt` of a rejection that an override reversed."""
 
     @property
     def numbers(self) -> dict[str, int | float]:
@@ -53,7 +53,7 @@ class Attempt:
         return {} if self.shared is None or self.mixed else {"shared_bytes": self.shared}
 
 
-class Running(threading.local):
+class Attempts(threading.local):
     """The attempts in progress on this thread, innermost last."""
 
     def __init__(self) -> None:
@@ -62,7 +62,7 @@ class Running(threading.local):
         """The last successful attempt that is not written yet."""
 
 
-running = Running()
+attempts = Attempts()
 
 
 @dataclass
@@ -98,7 +98,7 @@ class InductorFusion:
         """Write the record of a settled attempt; pass `phase` if that phase has ended."""
         if self.recorder.quiet:
             return
-        rule, reason, check = explain(attempt)
+        rule, reason, check = explain_attempt(attempt)
         kind: Literal["vertical", "horizontal"] = "vertical" if attempt.vertical else "horizontal"
         parts, text = score_parts(attempt.score)
         outer = attempt.outer
@@ -139,9 +139,9 @@ class InductorFusion:
 
     def write_last(self) -> None:
         """Write the pending commit, about which nothing more will be reported."""
-        last = running.last
+        last = attempts.last
         if last is not None:
-            running.last = None
+            attempts.last = None
             self.write(last)
 
     def write_screened(self) -> None:
@@ -152,7 +152,7 @@ class InductorFusion:
             self.write(attempt, "screen")
 
 
-def explain(attempt: Attempt) -> tuple[str, str, str]:
+def explain_attempt(attempt: Attempt) -> tuple[str, str, str]:
     """(rule, Inductor's own words, the silent check as text) of what Inductor itself found; all
     empty if it has nothing against the pair."""
     if attempt.by and not attempt.fused:

@@ -11,7 +11,7 @@ from typing import Any
 
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.inductor.fusion_attempts import running
+from tcw.compiler.inductor.fusion_attempts import attempts
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -21,16 +21,16 @@ def install(recorder: Recorder) -> Uninstall:
     """Result of `_can_fuse_horizontal_impl` in the running attempt, by `id` of the attempt."""
 
     def keep(result: Any, *_: Any, **__: Any) -> None:
-        if running.stack:
-            same_loops[id(running.stack[-1])] = bool(result)
+        if attempts.stack:
+            same_loops[id(attempts.stack[-1])] = bool(result)
 
     def name(function: str, rule: Callable[[Any, Any, bool | None], str]) -> Uninstall:
         original = getattr(CppScheduling, function)
 
         def check(self: Any, node1: Any, node2: Any, *args: Any, **kwargs: Any) -> Any:
-            if not running.stack:
+            if not attempts.stack:
                 return original(self, node1, node2, *args, **kwargs)
-            attempt = running.stack[-1]
+            attempt = attempts.stack[-1]
             same_loops.pop(id(attempt), None)
             said = attempt.said
             result = original(self, node1, node2, *args, **kwargs)

@@ -7,7 +7,7 @@ later ones are `var_mean.2`, `var_mean.3`, in schedule order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tcw.compiler.inductor.lowered_graphs import Lowering
@@ -88,24 +88,29 @@ def _place(operation: str, lowering: Lowering) -> int:
 
 
 def _edge(producers: list[Any], readers: list[Any]) -> tuple[Any, Any] | None:
-    written = {}
-    for node in reversed(producers):
-        for dependency in node.read_writes.writes:
-            written[dependency.name] = node
-    for reader in readers:
-        for dependency in reader.read_writes.reads:
-            if dependency.name in written:
-                return written[dependency.name], reader
-    return None
+    return _first_pair(producers, readers, lambda node: node.writes, lambda node: node.reads)
 
 
 def _common(one: list[Any], two: list[Any]) -> tuple[Any, Any] | None:
-    touched = {}
-    for node in reversed(one):
-        for dependency in node.read_writes.reads_and_writes():
-            touched[dependency.name] = node
-    for other in two:
-        for dependency in other.read_writes.reads_and_writes():
-            if dependency.name in touched:
-                return touched[dependency.name], other
-    return None
+    def touched(node: Any) -> Any:
+        return node.reads_and_writes()
+
+    return _first_pair(one, two, touched, touched)
+
+
+def _first_pair(
+    one: list[Any], two: list[Any], touched: Callable[[Any], Any], wanted: Callable[[Any], Any]
+) -> tuple[Any, Any] | None:
+    """The first node of `two` that wants a buffer touched by one of `one`, after that one."""
+    touching = {
+        dependency.name: node for node in reversed(one) for dependency in touched(node.read_writes)
+    }
+    return next(
+        (
+            (touching[dependency.name], other)
+            for other in two
+            for dependency in wanted(other.read_writes)
+            if dependency.name in touching
+        ),
+        None,
+    )

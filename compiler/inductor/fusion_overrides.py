@@ -1,12 +1,9 @@
 """Inductor's fusion asks the gate: a user or an override file can decide a pair differently.
 
-A pair is `inductor/GRAPH/fuse/A+B`, by the nodes that stand for it (fusion_names.py). A veto
-applies to the operations that A and B name, wherever they are computed: all groups that contain
-them stay apart in all rounds, on every path. The gate is asked when Inductor tests the pair.
-Operations that lowering put into one scheduler node are not a pair, and an override that names them
-is refused.
-
-Forcing a pair repeats Inductor's own test with its heuristics switched off (forced_fusion.py).
+A pair is `inductor/GRAPH/fuse/A+B`, by the nodes that stand for it (fusion_names.py). A veto keeps
+apart all groups that contain the operations of A and B, in all rounds, on every path. Operations
+that lowering put into one scheduler node are no pair: an override that names them is refused.
+Forcing a pair repeats Inductor's own test without its heuristics (forced_fusion.py).
 """
 
 from __future__ import annotations
@@ -27,9 +24,9 @@ from tcw.compiler.control.decisions import (
     split_id,
 )
 from tcw.compiler.decision import Decision, Detail
-from tcw.compiler.inductor.fusion_attempts import Attempt, explain
+from tcw.compiler.inductor.fusion_attempts import Attempt, explain_attempt
 from tcw.compiler.inductor.fusion_rules import FORBIDDEN, why_forbidden
-from tcw.compiler.inductor.loop_bodies import NodeLoops, deeper, loops_of, renamed, unflattened
+from tcw.compiler.inductor.loop_bodies import NodeLoops, indented, loops_of, renamed, unflattened
 from tcw.compiler.inductor.lowered_graphs import Lowering
 from tcw.compiler.trace.byte_counts import bytes_text
 from tcw.compiler.trace.records import LoopLine
@@ -98,7 +95,7 @@ class Overruling:
         about.sort(key=lambda override: (override.choice != APART, override.id != attempt.id))
         leading = about[0] if about else None
         id = leading.id if leading is not None else attempt.id
-        rule, words, check = ("", "", "") if attempt.fused else explain(attempt)
+        rule, words, check = ("", "", "") if attempt.fused else explain_attempt(attempt)
         ask = self.gate.asks and leading is None and (id, attempt.fused, rule) not in self._asked
         if leading is None and not ask:
             return attempt.fused
@@ -117,7 +114,7 @@ class Overruling:
 
     def _carry_out(self, decided: Ruling, attempt: Attempt) -> bool:
         if decided.choice == FUSE and not attempt.fused:
-            attempt.forced = explain(attempt)
+            attempt.forced = explain_attempt(attempt)
             attempt.by = decided.decision.id
             attempt.fused = True
         elif decided.choice == APART and attempt.fused:
@@ -154,7 +151,7 @@ class Overruling:
             else:
                 again = retest()
                 if not again.fused:
-                    found, said, check = explain(again)
+                    found, said, check = explain_attempt(again)
                     forbidden[FUSE] = (found, said or check or why_forbidden(found))
         else:
             rule, words = self._for(attempt)
@@ -335,5 +332,5 @@ def sketch(nests: Sequence[NodeLoops]) -> tuple[LoopLine, ...]:
     for nest in nests:
         names = {own.variable: head.variable for own, head in zip(nest.heads, shared, strict=False)}
         lines += nest.heads[common:]
-        lines += deeper(renamed(nest.body, names), len(nest.heads))
+        lines += indented(renamed(nest.body, names), len(nest.heads))
     return tuple(lines)

@@ -51,14 +51,14 @@ class Generation:
             self.recorder.emit(kernel_record(draft, self.recorder))
 
 
-class Open(threading.local):
+class Generations(threading.local):
     """The generations in progress on this thread, innermost last."""
 
     def __init__(self) -> None:
         self.stack: list[Generation] = []
 
 
-opened = Open()
+generations = Generations()
 
 
 def kernel_record(draft: Draft, recorder: Recorder) -> Kernel:

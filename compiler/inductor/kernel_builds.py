@@ -1,10 +1,9 @@
 """Builds of C++ kernels: whether the library already existed or a compiler had to be started.
 
 `CppCodeCache.load_async` (torch/_inductor/codecache.py) returns a function that will load a
-library. A library already loaded in this process keeps its function. For any other, torch looks for
-the file under a lock and submits a build to its workers if it does not exist. The function then
-holds the file's path and the future of that build. If the function of this torch holds no path,
-nothing is recorded.
+library, the same one as before for a library loaded in this process. For any other, it submits a
+build to torch's workers if the file does not exist; the function then holds the file's path and the
+future of that build. If the function of this torch holds no path, nothing is recorded.
 """
 
 from __future__ import annotations

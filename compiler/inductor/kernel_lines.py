@@ -1,17 +1,14 @@
 """Which operation each line of a kernel computes, for both C++ and Triton.
 
 Inductor fuses pointwise nodes while lowering them, by composing their `inner_fn`s (`Loops` in
-torch/_inductor/ir.py), and traces the composition once a buffer is realised (loop_body.py). Each
-`inner_fn` is tagged with the FX node that was being lowered when it was created; the operations
-that are traced while it runs belong to that node. Those outside any `inner_fn` (the final store,
-the reduction itself) belong to the realised node.
+torch/_inductor/ir.py). Each is tagged with the FX node that was being lowered when it was created;
+operations traced while it runs belong to that node, others (the final store, the reduction itself)
+to the realised node.
 
-While an operation of a loop body is turned into code, torch's `InterpreterShim`
-(torch/_inductor/loop_body.py) identifies it, and `V.kernel.current_node` is its scheduler node. A
-`Mark` is inserted before each line that is then written into one of the kernel's own buffers. It is
-a buffer entry that prints nothing, so the generated text is unchanged, and that moves with its line
-when buffers are spliced. When the buffer of a whole kernel is printed, the marks are read back as
-line numbers.
+While an operation of a loop body is turned into code, torch's `InterpreterShim` (loop_body.py)
+identifies it. A `Mark` is inserted before each line that is then written into one of the kernel's
+own buffers: a buffer entry that prints nothing, and moves with its line when buffers are spliced.
+When the buffer of a whole kernel is printed, the marks are read back as line numbers.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """The loop nests of a generated kernel, as code generation nests the nodes.
 
-The C++ backend (torch/_inductor/codegen/cpp.py) makes one nest of a `FusedSchedulerNode`: its nodes
-share their loops, and what has only the outer sizes comes after the reduction. An
-`OuterLoopFusedSchedulerNode` is several such nests that share their outer loops, unless their tiles
-differ: then `codegen_outer_loop_node` writes each by itself. `KernelGroup.finalize_kernel` is
-called for what becomes one nest. A Triton kernel has one nest.
+The C++ backend (torch/_inductor/codegen/cpp.py) makes one nest of a `FusedSchedulerNode`; what has
+only the outer sizes comes after the reduction. An `OuterLoopFusedSchedulerNode` is several such
+nests that share their outer loops, unless their tiles differ: then `codegen_outer_loop_node` writes
+each by itself. `KernelGroup.finalize_kernel` is called for each nest. A Triton kernel has one nest.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from msgspec import structs
 
 from tcw.compiler.control.hooks import Uninstall, after_call, around_call, during, patch, undo_all
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.inductor.loop_bodies import NodeLoops, deeper, loops_of, renamed, unflattened
+from tcw.compiler.inductor.loop_bodies import NodeLoops, indented, loops_of, renamed, unflattened
 from tcw.compiler.trace.records import LoopLine, NestLoops, Size
 
 
@@ -88,7 +87,7 @@ def _nest(parts: Sequence[Sequence[Any]], shared: int) -> list[NestLoops]:
     flat = [node for part in parts for node in part]
     if not flat or not all(hasattr(getattr(node, "_body", None), "root_block") for node in flat):
         return []
-    lines = nested([[_member(node) for node in part] for part in parts], shared)
+    lines = joined_nest([[_member(node) for node in part] for part in parts], shared)
     return [NestLoops(nodes=tuple(node.get_name() for node in flat), lines=lines)]
 
 
@@ -101,7 +100,7 @@ def _member(node: Any) -> NestMember:
     )
 
 
-def nested(parts: Iterable[Sequence[NestMember]], shared: int) -> tuple[LoopLine, ...]:
+def joined_nest(parts: Iterable[Sequence[NestMember]], shared: int) -> tuple[LoopLine, ...]:
     """The parts as one nest; each continues the `shared` outer loops of the previous one.
 
     Within a part a node continues all loops of the node before that it has too, except that a value
@@ -121,7 +120,7 @@ def nested(parts: Iterable[Sequence[NestMember]], shared: int) -> tuple[LoopLine
             most = min(most, *(reduced[name] for name in member.reads & reduced.keys()), len(heads))
             sizes = [head.size for head in heads]
             lines += heads[_common(opened[:most], sizes) :]
-            lines += deeper(loops.body, len(heads))
+            lines += indented(loops.body, len(heads))
             opened, most = sizes, len(deepest)
             outer = sum(not head.reduced for head in heads)
             if outer < len(heads):

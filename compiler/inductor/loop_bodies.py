@@ -30,10 +30,10 @@ class NodeLoops:
 def nest_of(body: Any) -> tuple[LoopLine, ...]:
     """The loop nest that a `LoopBody` stands for."""
     loops = loops_of(body)
-    return (*loops.heads, *deeper(loops.body, len(loops.heads)))
+    return (*loops.heads, *indented(loops.body, len(loops.heads)))
 
 
-def deeper(lines: Sequence[LoopLine], depth: int) -> Iterator[LoopLine]:
+def indented(lines: Sequence[LoopLine], depth: int) -> Iterator[LoopLine]:
     """The lines within `depth` more loops."""
     return (structs.replace(line, depth=line.depth + depth) for line in lines)
 

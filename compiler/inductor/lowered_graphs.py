@@ -80,7 +80,7 @@ def _of(recorder: Recorder) -> Lowerings:
     return found
 
 
-def forget(recorder: Recorder) -> None:
+def forget_lowerings(recorder: Recorder) -> None:
     """Drop everything when the hooks are removed: another run of the recording starts afresh."""
     _all.pop(recorder.writer, None)
 

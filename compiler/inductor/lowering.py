@@ -35,8 +35,8 @@ from tcw.compiler.graphs.provenance import (
     replaced_names,
     replaced_node,
 )
-from tcw.compiler.graphs.realised import RealisedGraph, keep
-from tcw.compiler.inductor.lowered_graphs import Lowering, forget, lowering_of
+from tcw.compiler.graphs.realised import RealisedGraph, keep_realised
+from tcw.compiler.inductor.lowered_graphs import Lowering, forget_lowerings, lowering_of
 from tcw.compiler.trace.records import Location, Lowered, Node
 
 _MAX_NAMES = 8
@@ -48,7 +48,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     safely = Safely(recorder, HOOK.name)
     return undo_all(
-        lambda: forget(recorder),
+        lambda: forget_lowerings(recorder),
         *(before_call(compile_fx, name, _keep_names) for name in _PASSES),
         around_call(GraphLowering, "run", partial(_run, recorder, safely)),
         patch(GraphLowering, "run_node", _run_node(GraphLowering.run_node)),
@@ -194,7 +194,7 @@ def _record_lowered(
 
 
 def _keep(recorder: Recorder, graph: Any, results: dict[fx.Node, tuple[Any, list[Any]]]) -> None:
-    keep(recorder, realised_graph(lowering_of(recorder, graph).id, graph, results))
+    keep_realised(recorder, realised_graph(lowering_of(recorder, graph).id, graph, results))
 
 
 def ir_name(value: Any) -> str:

@@ -17,7 +17,7 @@ from msgspec import structs
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, around_call
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.inductor.generation import Generation, opened
+from tcw.compiler.inductor.generation import Generation, generations
 from tcw.compiler.inductor.lowered_graphs import lowering_of
 from tcw.compiler.trace.records import Buffer, MemoryPlan
 
@@ -83,11 +83,11 @@ def _record(recorder: Recorder, wrapper: Any, inplace: set[int]) -> None:
         size = _bytes(graph, value)
         if size is not None or hasattr(value, "get_layout"):
             reading.begin(name, size, kind="input")
-    generation = opened.stack[-1] if opened.stack else None
+    generation = generations.stack[-1] if generations.stack else None
     for index, line in enumerate(wrapper.lines):
         _call(reading, generation, wrapper, index, line, graph)
         _memory(reading, line, graph, inplace)
-    finish(reading, graph)
+    end_lives(reading, graph)
     lives = reading.lives.values()
     known = all(life.bytes is not None for life in lives if life.kind != "input")
     recorder.emit(
@@ -113,20 +113,18 @@ def _call(
     graph: Any,
 ) -> None:
     """Count a step if the line starts a kernel or a library call."""
-    draft = None
     kind = type(line).__name__
+    calls_kernel = kind == "KernelCallLine"
+    draft = None
     if generation is not None:
-        draft = generation.calls.get((id(wrapper), index))
-    if draft is None and kind == "KernelCallLine":
-        draft = generation.by_name.get(line.kernel_name) if generation is not None else None
-        if draft is None:
-            reading.steps.append(line.kernel_name)
-            return
+        named = generation.by_name.get(line.kernel_name) if calls_kernel else None
+        draft = generation.calls.get((id(wrapper), index), named)
     if draft is not None:
         draft.steps.append(reading.step)
         reading.steps.append(f"{draft.id} {draft.label}")
-        return
-    if generation is None and kind in _CALLS:
+    elif calls_kernel:
+        reading.steps.append(line.kernel_name)
+    elif generation is None and kind in _CALLS:
         reading.steps.append(str(line.node.get_name()))
 
 
@@ -170,7 +168,7 @@ def _made(reading: WrapperReading, name: str, graph: Any) -> None:
         reading.own(name, size)
 
 
-def finish(reading: WrapperReading, graph: Any) -> None:
+def end_lives(reading: WrapperReading, graph: Any) -> None:
     """Outputs live to the end, as does everything never freed."""
     last = max(0, reading.step - 1)
     outputs = list(graph.get_output_names())

@@ -37,8 +37,8 @@ from tcw.compiler.graphs.current import (
     in_hand,
     lowering_graph_id,
 )
-from tcw.compiler.graphs.provenance import MadeNode, forget, made_in, note_made
-from tcw.compiler.graphs.text import Snapshot, render, same, snapshot
+from tcw.compiler.graphs.provenance import MadeNode, forget_made, made_in, note_made
+from tcw.compiler.graphs.text import Snapshot, render, same_graph, snapshot
 from tcw.compiler.inductor.predicted import predicting
 from tcw.compiler.trace.records import PassChange
 
@@ -166,12 +166,12 @@ class WatchedPasses:
         """Record what the pass itself changed since `known`, if anything."""
         before, since = running.known, running.since
         running.known, running.since = after, now
-        if same(before, after):
+        if same_graph(before, after):
             return
         old = {(row.name, id(row.target)): row.name for row in before}
         new = {(row.name, id(row.target)): row.name for row in after}
         printed, before_text = self._printed
-        if not same(printed, before):
+        if not same_graph(printed, before):
             before_text = render(before)
         after_text = render(after)
         self._printed = (after, after_text)
@@ -264,7 +264,7 @@ def install(recorder: Recorder) -> Uninstall:
             with in_hand(graph):
                 yield
         finally:
-            forget(graph)
+            forget_made(graph)
 
     def entered(_result: Any, observer: Any) -> None:
         started = safely(passes.pass_starts, observer.gm, str(observer.passname))

@@ -30,9 +30,9 @@ def install(recorder: Recorder) -> Uninstall:
             return
         lowering = lowering_of(recorder, V.graph)
         for node in nodes:
-            note(node, lowering)
+            note_node(node, lowering)
             if not recorder.quiet:
-                recorder.emit(describe(node, lowering))
+                recorder.emit(scheduler_node_record(node, lowering))
         name_nodes(nodes, lowering)
 
     return before_call(Scheduler, "fuse_nodes", safely.guarded(write))
@@ -91,7 +91,7 @@ def domain_of(node: Any) -> tuple[Size, ...]:
     return tuple(flat)
 
 
-def note(node: Any, lowering: Lowering) -> None:
+def note_node(node: Any, lowering: Lowering) -> None:
     """Note what an initial scheduler node computes, for later hooks."""
     name = node.get_name()
     nodes = sorted_nodes(computed_by(node), lowering)
@@ -106,8 +106,8 @@ def note(node: Any, lowering: Lowering) -> None:
         lowering.realised[name] = realised.name
 
 
-def describe(node: Any, lowering: Lowering) -> SchedulerNode:
-    """One initial scheduler node as a record; call `note` first."""
+def scheduler_node_record(node: Any, lowering: Lowering) -> SchedulerNode:
+    """One initial scheduler node as a record; call `note_node` first."""
     name = node.get_name()
     body = getattr(node, "_body", None)
     reads_writes = node.read_writes

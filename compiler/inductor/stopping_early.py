@@ -1,11 +1,10 @@
 """Stopping before the build: the graph then runs in FX's interpreter, and nothing is built.
 
 `compile_fx` (torch/_inductor/compile_fx.py) lowers a graph and asks
-`GraphLowering.compile_to_module` for a module to call. If the recording ends earlier, that function
-goes as far as the last requested stage and returns an interpreter. It interprets AOTAutograd's
-graph as it was before Inductor's last passes, which insert functions that can only be lowered.
-Caches are off meanwhile: an entry without code must not be stored, and a hit would leave nothing to
-record.
+`GraphLowering.compile_to_module` for a module to call. That function then goes only as far as the
+last requested stage, and returns an interpreter of AOTAutograd's graph as it was before Inductor's
+last passes, which insert functions that can only be lowered. Caches are off meanwhile: an entry
+without code must not be stored, and a hit would leave nothing to record.
 """
 
 from __future__ import annotations

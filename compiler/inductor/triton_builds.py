@@ -1,11 +1,10 @@
 """Builds of Triton kernels: found in Triton's cache, or compiled.
 
-`AsyncCompile.triton` (torch/_inductor/async_compile.py) has a kernel compiled in a worker process
-or in this one, and `CachingAutotuner.precompile` takes in what was compiled: one binary for each
-configuration. Triton (triton/compiler/compiler.py) keeps each in a folder of its cache that is
-named by its key, and never writes a binary that it finds. So a binary was found if its description
-(a `.json`) is older than the request. If another process compiled it meanwhile, it counts as
-compiled.
+`AsyncCompile.triton` (torch/_inductor/async_compile.py) has a kernel compiled here or in a worker,
+and `CachingAutotuner.precompile` takes in one binary for each configuration. Triton
+(triton/compiler/compiler.py) keeps each in a folder named by its key, and never writes one that it
+finds: a binary was found if its description (a `.json`) is older than the request. If another
+process compiled it meanwhile, it counts as compiled.
 
 Triton's key is a hash of the function's source, its signature, constants, the target, the options
 and some environment variables; what of these is known here is the key's components.
@@ -24,7 +23,7 @@ from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, bef
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id, current_graph_id
-from tcw.compiler.trace.key_components import CODE, Key, written
+from tcw.compiler.trace.key_components import CODE, Key, key_texts
 from tcw.compiler.trace.records import CacheLookup
 from tcw.compiler.trace.writer import text_hash
 
@@ -89,7 +88,7 @@ def _record(recorder: Recorder, autotuner: Any, request: _Request) -> None:
     cache = triton_cache_dir(autotuner.triton_meta.get("device", 0))
     for result in autotuner.compile_results:
         key = str(result.kernel.hash)
-        found = described(os.path.join(cache, triton_hash_to_path_key(key)))
+        found = binary_description(os.path.join(cache, triton_hash_to_path_key(key)))
         if found is None:
             continue
         written_at, description = found
@@ -103,7 +102,7 @@ def _record(recorder: Recorder, autotuner: Any, request: _Request) -> None:
                 graph=request.graph,
                 key=key,
                 missed="" if hit else "kernels have to be compiled",
-                components=tuple(map(recorder.text, written(made_of))),
+                components=tuple(map(recorder.text, key_texts(made_of))),
             )
         )
 
@@ -116,8 +115,8 @@ def _manager() -> str:
     return str(getattr(found, "__name__", found) or _FILES)
 
 
-def described(folder: str) -> tuple[float, dict[str, Any]] | None:
-    """(when it was written, Triton's description of a binary); None if it is not there."""
+def binary_description(folder: str) -> tuple[float, dict[str, Any]] | None:
+    """(when it was written, Triton's description of a binary); None if there is none."""
     try:
         names = [name for name in os.listdir(folder) if name.endswith(".json")]
         name = next(name for name in names if not name.startswith("__grp__"))

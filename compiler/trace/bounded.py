@@ -52,7 +52,7 @@ def bytes_of(text: str) -> int:
     return int(min(size, 1 << 62))
 
 
-def size_of(text: str) -> int:
+def trace_size(text: str) -> int:
     """`bytes_of` a trace. Raises ValueError with the reason, also if no trace is that small."""
     size = bytes_of(text)
     if size < LEAST:
@@ -60,7 +60,7 @@ def size_of(text: str) -> int:
     return size
 
 
-class Bound:
+class SizeBound:
     """Decides what is still written of a recording whose trace may have `size` bytes."""
 
     def __init__(self, size: int) -> None:

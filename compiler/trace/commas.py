@@ -7,7 +7,7 @@ import re
 _TOKEN = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[(\[{)\]},]")
 
 
-def at_commas(text: str) -> list[str]:
+def split_at_commas(text: str) -> list[str]:
     """`x=1, y=[2, 3]` -> [`x=1`, `y=[2, 3]`]: the parts between the commas that are in no bracket
     or string, without empty ones."""
     parts, depth, start = [], 0, 0

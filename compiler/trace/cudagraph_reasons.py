@@ -38,6 +38,6 @@ def stack_of(message: str) -> str:
     return message
 
 
-def moved(message: str) -> tuple[str, ...]:
+def moved_inputs(message: str) -> tuple[str, ...]:
     """The inputs whose addresses have changed, by their names in the graph."""
     return tuple(dict.fromkeys(_MOVED.findall(message)))[:_MOST_INPUTS]

@@ -43,20 +43,20 @@ class GuardFailure:
     """torch's expression for the compared value. Evaluating it gives `seen`."""
 
 
-def bare(part: str) -> str:
+def without_comment(part: str) -> str:
     """A condition without the trailing user line and hints."""
     return part.partition("  # ")[0].partition(" (HINT: ")[0].rstrip()
 
 
-def take_apart(part: str) -> GuardFailure:
+def parse_failed_guard(part: str) -> GuardFailure:
     """Parse one condition as torch words it."""
-    text = bare(part)
-    whole = scoped(text)
+    text = without_comment(part)
+    whole = with_sources(text)
     for pattern, rule in _RULES:
         match = pattern.search(whole)
         if match:
             found = rule(match)
-            source, expression = local(found.source), local(found.expression)
+            source, expression = local_source(found.source), local_source(found.expression)
             return replace(found, text=text, source=source, expression=expression)
     match = SOURCE.search(text)
     source = match[0] if match else ""
@@ -71,12 +71,12 @@ _SIZE_OF = re.compile(
 """A local name in a condition on sizes."""
 
 
-def scoped(text: str) -> str:
+def with_sources(text: str) -> str:
     """A condition on sizes with its local names as torch's sources: `L['x'].size()[0] == 4`."""
     return text if SOURCE.search(text) else _SIZE_OF.sub(r"L['\1']", text)
 
 
-def local(name: str) -> str:
+def local_source(name: str) -> str:
     """torch's source of a value that is named as the user would: `L['kwargs']['ids']`. A source,
     and an expression, stay as they are."""
     if not name or SOURCE.match(name) or "(" in name:
@@ -87,7 +87,7 @@ def local(name: str) -> str:
 
 
 GuardRule = Callable[[re.Match[str]], GuardFailure]
-"""Reads a condition that its pattern matches; `take_apart` adds the text."""
+"""Reads a condition that its pattern matches; `parse_failed_guard` adds the text."""
 
 
 def _rule(
@@ -296,7 +296,7 @@ def guard_behind(failure: GuardFailure, guards: Sequence[Guard]) -> Guard | None
     Matched by the condition's own text, else by source and kind, else by source, else by the
     source's nearest owner.
     """
-    texts = {failure.text, scoped(failure.text)}
+    texts = {failure.text, with_sources(failure.text)}
     for guard in guards:
         if not texts.isdisjoint(guard.code):
             return guard

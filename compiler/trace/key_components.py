@@ -9,15 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from tcw.compiler.trace.commas import at_commas
+from tcw.compiler.trace.commas import split_at_commas
+from tcw.compiler.trace.records import CacheLookup, TextHash
 
 _LINE = re.compile(r"^\[(?P<hash>\S+)\] (?P<name>[^:\n]+): (?P<text>.*)", re.DOTALL)
 _KEPT = 2000
 _STORED = 400
 """Characters of a component that a trace keeps: its hash shows whether it differs."""
 _REMEMBERED = 64
+_MOST_COMPONENTS = 10_000
+_LONGEST_KEY = 200
 _SHOWN = 6
 _WIDTH = 120
 
@@ -70,7 +73,7 @@ def read_key(graph: str, lines: Iterable[str]) -> Key:
     return Key(graph, components)
 
 
-def written(key: Key) -> tuple[str, ...]:
+def key_texts(key: Key) -> tuple[str, ...]:
     """The components as texts for a trace, one a line: the settings, which most keys of a run
     share, then the rest. Empty without components."""
     rows: tuple[list[str], list[str]] = ([], [])
@@ -80,8 +83,8 @@ def written(key: Key) -> tuple[str, ...]:
     return tuple("\n".join(side) for side in rows if side)
 
 
-def stored(graph: str, texts: Iterable[str]) -> Key:
-    """The key that `written` wrote."""
+def key_of_texts(graph: str, texts: Iterable[str]) -> Key:
+    """The key that `key_texts` wrote."""
     lines = (line for text in texts for line in text.split("\n"))
     return read_key(graph, (_ESCAPE.sub(lambda found: _ESCAPES[found[0]], one) for one in lines))
 
@@ -90,7 +93,7 @@ _ESCAPES = {"\\\\": "\\", "\\n": "\n"}
 _ESCAPE = re.compile(r"\\\\|\\n")
 
 
-def nearest(key: Key, known: Iterable[Key]) -> Key | None:
+def nearest_key(key: Key, known: Iterable[Key]) -> Key | None:
     """The known key with the most components in common; on a tie, the latest."""
     best, most = None, 0
     for other in known:
@@ -103,7 +106,7 @@ def nearest(key: Key, known: Iterable[Key]) -> Key | None:
     return best
 
 
-def changed(old: Key, new: Key) -> list[str]:
+def changed_components(old: Key, new: Key) -> list[str]:
     """The names of the components that differ."""
     names = dict.fromkeys((*new.components, *old.components))
     return [
@@ -113,7 +116,7 @@ def changed(old: Key, new: Key) -> list[str]:
     ]
 
 
-def leading(names: Sequence[str]) -> list[str]:
+def without_consequences(names: Sequence[str]) -> list[str]:
     """Names of components without those that follow from the others."""
     return [one for one in names if _ITEM.sub(r"\g<name>", one) not in _FOLLOW] or list(names)
 
@@ -127,7 +130,7 @@ def component_words(
     first, item = (match["name"], match["item"]) if match else (name, "")
     before, after = (side.components.get(name, ("", ""))[1] for side in (old, new))
     if name in old.components and name in new.components:
-        values = _PAIR.sub(_tidy, difference(before, after))
+        values = _PAIR.sub(_tidy, value_difference(before, after))
     else:
         values = f"is {'new' if name in new.components else 'gone'}"
     if name == GRAPH:
@@ -151,7 +154,7 @@ def _tidy(pair: re.Match[str]) -> str:
     return f"{pair['what']} {' → '.join(sides)}"
 
 
-def difference(before: str, after: str) -> str:
+def value_difference(before: str, after: str) -> str:
     """`shape=[8] → shape=[9]`: the differing parts of two texts, if they have parts."""
     old, new = _parts(before), _parts(after)
     if len(old) == len(new) > 1:
@@ -165,12 +168,15 @@ def difference(before: str, after: str) -> str:
     return f"{before} → {after}"
 
 
-def missed(key: Key, known: Iterable[Key]) -> str:
+def why_missed(key: Key, known: Iterable[Key]) -> str:
     """Why a key was not found, as far as known."""
-    other = nearest(key, known)
+    other = nearest_key(key, known)
     if other is None:
         return "no entry with this key"
-    found = [component_words(name, other, key) for name in leading(changed(other, key))]
+    found = [
+        component_words(name, other, key)
+        for name in without_consequences(changed_components(other, key))
+    ]
     if not found:
         return "no entry with this key; an equal key was looked up before"
     shown = "; ".join(found[:_SHOWN])
@@ -181,6 +187,32 @@ def missed(key: Key, known: Iterable[Key]) -> str:
 
 class Lookups:
     """The keys that a run has looked up so far, which explain its misses."""
+
+    def record(
+        self,
+        cache: str,
+        verdict: Literal["hit", "miss", "bypass"],
+        compile_id: str,
+        graph: str,
+        info: Mapping[str, Any],
+        saved_seconds: float | None,
+        text: Callable[[str], TextHash],
+    ) -> CacheLookup:
+        """The record of a lookup. `info`: torch's own description (`CacheInfo` in
+        torch/_inductor/codecache.py); `text` stores a text."""
+        lines = info.get("components")
+        lines = lines[:_MOST_COMPONENTS] if isinstance(lines, list) else ()
+        key = read_key(graph or compile_id, (line for line in lines if isinstance(line, str)))
+        return CacheLookup(
+            cache=cache,
+            verdict=verdict,
+            compile_id=compile_id,
+            graph=graph,
+            key=str(info.get("key") or "")[:_LONGEST_KEY],
+            missed=self.add(cache, graph, verdict, key, info)[:_KEPT],
+            saved_seconds=saved_seconds,
+            components=tuple(filter(None, map(text, key_texts(key)))),
+        )
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], list[Key]] = {}
@@ -209,7 +241,7 @@ def _why(key: Key, known: Sequence[Key], info: Mapping[str, Any]) -> str:
         return f"an entry with this key, but not for these sizes: {condition}"
     if info.get("cache_status_detailed") == "hit":
         return "the entry is there, but the code that it points to is not"
-    return missed(key, known)
+    return why_missed(key, known)
 
 
 def _cut(text: str) -> str:
@@ -221,4 +253,4 @@ def _parts(text: str) -> list[str]:
     start, end = text.find("("), text.rfind(")")
     if start < 0 or end < start:
         return [text]
-    return at_commas(text[start + 1 : end])
+    return split_at_commas(text[start + 1 : end])

@@ -1,8 +1,7 @@
 """Kernels of two runs that do the same work, matched by what they compute, never by their ids.
 
-A kernel computes scheduler nodes, and a scheduler node is identified by the nodes of the lowered
-graph that it comes from. Those names are the same in every run, while `k4`, `op9` and `buf3` are
-counters.
+A kernel computes scheduler nodes, which are identified by the nodes of the lowered graph that they
+come from: those names are the same in every run, while `k4`, `op9` and `buf3` are counters.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ def root_graph(graph: str) -> tuple[str, str]:
 
 
 def is_predicted(graph: str) -> bool:
-    """Whether a graph is one for a GPU that was not there: `0/0/forward@sm_90/lowered`."""
+    """Whether a graph was predicted for an absent GPU: `0/0/forward@sm_90/lowered`."""
     return "@" in graph
 
 

@@ -1,9 +1,9 @@
 """Provenance: which things of a trace come from which, through all stages.
 
-Every thing has a ref (`refs.py`). A link leads from a thing to what it was made from. A kernel line
-leads to the FX nodes it computes, a lowered node to the nodes before the passes, a captured node to
-its source line. A link is exact if torch recorded it, inferred if the line was derived from
-neighbours. The counterparts of a thing are everything it came from and everything made from it.
+A link leads from a thing, by its ref (`refs.py`), to what it was made from: from a kernel line to
+the FX nodes it computes, from a lowered node to the nodes before the passes, from a captured node
+to its source line. It is exact if torch recorded it, inferred if the line was derived from
+neighbours.
 """
 
 from __future__ import annotations

@@ -211,7 +211,7 @@ class Decoder(Protocol):
 
 
 def decoder_for(head: bytes, path: Path) -> Decoder:
-    """What decodes a file that begins like this: a trace of ours, or a log of torch's."""
+    """What decodes a file that begins like this: a trace, or a log of torch."""
     if is_log(head[:HEAD]) and not head.startswith(b'{"record"'):
         file, process = process_of(path)
         return LogDecoder(file.name, process)
@@ -283,5 +283,5 @@ def read_trace(path: Path) -> Trace:
     records.extend(decoder.finish())
     if decoder.start is None and not records:
         name = os.fspath(path)
-        raise TraceError(f"{name} is not a tcw trace, nor a log of torch's: no line is a record")
+        raise TraceError(f"{name} is neither a tcw trace nor a torch log: no line is a record")
     return Trace(records, decoder.losses, path)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from tcw.compiler.trace.bounded import Bound
+from tcw.compiler.trace.bounded import SizeBound
 from tcw.compiler.trace.records import Record, Text, TextHash
 
 Sink = Callable[[bytes], None]
@@ -46,7 +46,7 @@ class TraceWriter:
     """Stamps, encodes and writes records; stores each text once. Thread-safe."""
 
     def __init__(
-        self, *sinks: Sink, started: float | None = None, bound: Bound | None = None
+        self, *sinks: Sink, started: float | None = None, bound: SizeBound | None = None
     ) -> None:
         self.started = time.monotonic() if started is None else started
         self.records = 0

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path, PurePath
 
-from tcw.compiler.trace.torch_logs.log_digests import Glance
+from tcw.compiler.trace.torch_logs.log_digests import LogDigest
 from tcw.viewers.collected import grouped
 from tcw.viewers.kit.lines import BLANK, TextLine, line
 from tcw.viewers.places import FileNames
@@ -47,7 +47,7 @@ class Process:
     recording: Recording
     running: bool = False
     """Whether it is still recording."""
-    glance: Glance | None = None
+    glance: LogDigest | None = None
     """Of a log that says the same as another, which `recording` was read from."""
 
     @property
@@ -73,7 +73,7 @@ class Unread:
     """A log that was looked through and not decoded: there are too many that differ."""
 
     file: Path
-    glance: Glance
+    glance: LogDigest
     compile: int | None
     """The first of its compiles that differs from the usual log's, from 1."""
     usual: Path

@@ -30,7 +30,7 @@ from pathlib import Path
 import click
 
 from tcw.compiler.output_file import safe_name
-from tcw.compiler.trace.bounded import size_of
+from tcw.compiler.trace.bounded import trace_size
 from tcw.start_up import PACKAGES_VARIABLE, SAMPLE_VARIABLE, VARIABLE
 from tcw.workbench.request import codes
 from tcw.workbench.request.files import existing_file
@@ -98,7 +98,7 @@ def command(folder: Path | None, size: int, quiet: bool, program: tuple[str, ...
 def _size(value: str | None) -> int:
     """Bytes; 0 for none."""
     try:
-        return size_of(value) if value is not None else 0
+        return trace_size(value) if value is not None else 0
     except ValueError as error:
         raise click.BadParameter(str(error)) from error
 

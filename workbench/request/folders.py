@@ -17,7 +17,13 @@ import click
 from tcw.compiler.output_file import is_recording
 from tcw.compiler.plain_file import NotPlain
 from tcw.compiler.trace.reader import TraceError
-from tcw.compiler.trace.torch_logs.log_digests import Glance, Parted, glance, glances, parted
+from tcw.compiler.trace.torch_logs.log_digests import (
+    Divergence,
+    LogDigest,
+    digest_log,
+    digest_logs,
+    divergences,
+)
 from tcw.compiler.trace.torch_logs.log_files import logs, of_process, process_of
 from tcw.compiler.trace.unpacked import UnknownCompression
 from tcw.viewers.recording import Recording
@@ -63,7 +69,7 @@ def written_by(log: Path) -> list[Path]:
 @functools.lru_cache(maxsize=16)
 def _pids(log: Path, _size: int, _changed: int) -> tuple[int, ...]:
     """Cached by the log's size and time, since a command asks several times."""
-    return glance(log).pids
+    return digest_log(log).pids
 
 
 def only_trace(folder: Path) -> Path:
@@ -183,7 +189,7 @@ def _read(files: list[Path]) -> tuple[list[Process], list[Unread]]:
     logs = [file for file in files if file.suffix != TRACE and process_of(file)[1] is None]
     gc.disable()  # records live as long as this process: collecting takes longer than decoding
     try:
-        with glances(logs) as looked_at:
+        with digest_logs(logs) as looked_at:
             known = dict(_opened(logs[:1]))
             seen = looked_at()
         files, seen = _each_process(files, seen)
@@ -191,7 +197,7 @@ def _read(files: list[Path]) -> tuple[list[Process], list[Unread]]:
         for file, look in seen.items():
             first.setdefault(look.digest, file)
         one_of_each = set(first.values())
-        apart = [one for one in parted(seen) if one.file in one_of_each]
+        apart = [one for one in divergences(seen) if one.file in one_of_each]
         left = _left_unread(apart, seen, known)
         tried = [*(file for file in files if file not in seen), *first.values()]
         known |= dict(_opened(one for one in tried if one not in known and one not in left))
@@ -211,8 +217,8 @@ def _read(files: list[Path]) -> tuple[list[Process], list[Unread]]:
 
 
 def _each_process(
-    files: list[Path], seen: dict[Path, Glance]
-) -> tuple[list[Path], dict[Path, Glance]]:
+    files: list[Path], seen: dict[Path, LogDigest]
+) -> tuple[list[Path], dict[Path, LogDigest]]:
     """The files, of logs that several processes wrote each of these; and the glances at the
     others."""
     several = {file: look.pids for file, look in seen.items() if len(look.pids) > 1}
@@ -223,7 +229,7 @@ def _each_process(
 
 
 def _left_unread(
-    apart: Sequence[Parted], seen: Mapping[Path, Glance], known: Collection[Path]
+    apart: Sequence[Divergence], seen: Mapping[Path, LogDigest], known: Collection[Path]
 ) -> dict[Path, int | None]:
     """The logs that are not decoded, with the first compile that differs from the usual log's:
     those beyond `DECODED` bytes, but never the usual one and the first that parts from it."""

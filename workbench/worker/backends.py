@@ -19,7 +19,7 @@ from tcw.compiler.control.hooks import Hook, during, patch
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.torch_settings import SettingError, TorchSetting, read_setting
 from tcw.compiler.control.user_error import UserError
-from tcw.compiler.graphs.lines import users_own
+from tcw.compiler.graphs.lines import is_users_own
 from tcw.compiler.trace.records import Engine, Settings, Warned
 from tcw.workbench.worker.worker_recorder import WorkerRecorder
 
@@ -195,7 +195,7 @@ def _function(name: str, names: Mapping[str, Any], root: str) -> Any:
     users = (
         vars(module)
         for module in list(sys.modules.values())
-        if users_own(getattr(module, "__file__", None) or "", root)
+        if is_users_own(getattr(module, "__file__", None) or "", root)
     )
     for space in (names, vars(builtins), *users, sys.modules):
         if first not in space:

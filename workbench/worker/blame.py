@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Literal
 
 from tcw.compiler.control.describe import class_name, message_of
-from tcw.compiler.graphs.lines import ours, outside_torch, users_own
+from tcw.compiler.graphs.lines import is_own_file, is_users_own, outside_torch
 from tcw.compiler.trace.records import Location
 
 _TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:torch|triton)[/\\]")
@@ -26,12 +26,12 @@ _TORCH = re.compile(r"[/\\](?:site|dist)-packages[/\\](?:torch|triton)[/\\]")
 
 def not_ours(file: str) -> bool:
     """Whether `file` is neither torch's, the standard library's nor tcw's."""
-    return outside_torch(file) and not ours(file) and not _TORCH.search(file)
+    return outside_torch(file) and not is_own_file(file) and not _TORCH.search(file)
 
 
 def deepest(frames: Sequence[Location], root: str) -> Location | None:
     """The deepest of these frames (outermost first) in the user's own files, else in a library."""
-    for wanted in (lambda file: users_own(file, root), not_ours):
+    for wanted in (lambda file: is_users_own(file, root), not_ours):
         for frame in reversed(frames):
             if wanted(frame.file):
                 return frame
@@ -256,6 +256,6 @@ def of_recording(error: BaseException) -> Blame:
 def _raised_by_importing_torch(error: BaseException) -> bool:
     """Whether the frames below our last one are an import that runs torch's code."""
     files = [frame.file for frame in traceback_frames(error.__traceback__)]
-    below = files[max((at for at, file in enumerate(files) if ours(file)), default=-1) + 1 :]
+    below = files[max((at for at, file in enumerate(files) if is_own_file(file)), default=-1) + 1 :]
     imports = any("importlib" in file for file in below)
     return imports and any(not outside_torch(file) for file in below)

@@ -20,7 +20,7 @@ from types import CodeType, ModuleType
 
 from tcw.compiler.control.user_error import UserError
 from tcw.compiler.edits import EditError, by_file, edited, read_edit
-from tcw.compiler.graphs.lines import users_own
+from tcw.compiler.graphs.lines import is_users_own
 from tcw.compiler.trace.records import Location, Settings
 
 _texts: dict[str, str] = {}
@@ -63,7 +63,7 @@ def read_as(texts: Mapping[str, str], settings: Settings, root: str) -> None:
     if changed - {main}:
         for name, module in list(sys.modules.items()):
             origin = getattr(module, "__file__", None)
-            if name != "__main__" and isinstance(origin, str) and users_own(origin, root):
+            if name != "__main__" and isinstance(origin, str) and is_users_own(origin, root):
                 del sys.modules[name]
     _show(_texts, texts)
     _texts.clear()

@@ -11,7 +11,7 @@ from types import ModuleType
 from tcw.compiler.control.describe import class_name, message_of
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.user_error import UserError
-from tcw.compiler.graphs.lines import from_summary, ours, outside_torch
+from tcw.compiler.graphs.lines import from_summary, is_own_file, outside_torch
 from tcw.compiler.trace.records import Failure, Location, Status
 from tcw.workbench.worker.blame import (
     Blame,
@@ -167,7 +167,7 @@ def _formatted(error: BaseException, whole: bool = False, context: bool = True) 
 
 def _abridge(found: traceback.TracebackException, depth: int = 0) -> None:
     """Drop frames that say nothing about the user's program, here and in the causes."""
-    frames = [frame for frame in found.stack if not ours(frame.filename)]
+    frames = [frame for frame in found.stack if not is_own_file(frame.filename)]
     theirs = [at for at, frame in enumerate(frames) if not outside_torch(frame.filename)]
     left_out = set(theirs[:-TORCH_FRAMES])
     found.stack[:] = [frame for at, frame in enumerate(frames) if at not in left_out]

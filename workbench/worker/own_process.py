@@ -20,7 +20,7 @@ from typing import Any
 from tcw.compiler import pipeline
 from tcw.compiler.capture.settings import record_changes
 from tcw.compiler.output_file import OutputRefused, safe_name
-from tcw.compiler.trace.bounded import Bound, size_of
+from tcw.compiler.trace.bounded import SizeBound, trace_size
 from tcw.compiler.trace.records import End, Settings, Status
 from tcw.compiler.trace.writer import TraceWriter
 from tcw.start_up import SAMPLE_VARIABLE
@@ -196,11 +196,11 @@ def main_file() -> tuple[str, str]:
     return file, folder
 
 
-def _bound() -> Bound | None:
+def _bound() -> SizeBound | None:
     """The limit of the trace's size from the environment; None for no limit. An invalid size is no
     limit: `tcw run` has checked its own."""
     with contextlib.suppress(ValueError):
-        return Bound(size_of(os.environ.get(SAMPLE_VARIABLE, "")))
+        return SizeBound(trace_size(os.environ.get(SAMPLE_VARIABLE, "")))
     return None
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from tcw.compiler.capture.advice.advised import Advised, as_advice
-from tcw.compiler.capture.advice.broken import Broken
+from tcw.compiler.capture.advice.broken import Advised, Broken, as_advice
 from tcw.compiler.trace.records import Advice
 
 TYPE = "Data-dependent branching"

@@ -8,7 +8,19 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tcw.compiler.trace.records import Advice
 from tcw.compiler.trace.torch_logs.logged_breaks import Message
+
+Advised = str | Advice | tuple[Advice, ...]
+"""A text alone is advice without code; () is none."""
+
+
+def as_advice(found: Advised) -> tuple[Advice, ...]:
+    """The advice found, as `Advice` items."""
+    if isinstance(found, str):
+        found = Advice(text=found)
+    return found if isinstance(found, tuple) else (found,)
+
 
 BUILTIN = re.compile(r"^builtin (\w+)\b")
 """torch's context of a break at a builtin function: its name."""

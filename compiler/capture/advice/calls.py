@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 import sys
 
-from tcw.compiler.capture.advice.advised import Advised
-from tcw.compiler.capture.advice.broken import BUILTIN, SKIPPED, Broken
+from tcw.compiler.capture.advice.broken import BUILTIN, SKIPPED, Advised, Broken
 from tcw.compiler.trace.records import Advice
 
 _FUNCTION = re.compile(r"<(?:bound method|function) ([\w.<>]+)")

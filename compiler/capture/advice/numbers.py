@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tcw.compiler.capture.advice import branches
-from tcw.compiler.capture.advice.advised import Advised
-from tcw.compiler.capture.advice.broken import Broken, calls, parse
+from tcw.compiler.capture.advice.broken import Advised, Broken, calls, parse
 from tcw.compiler.capture.advice.sizes import DYNAMIC_SHAPE, NUMBER
 from tcw.compiler.edits.kinds import MATH
 from tcw.compiler.trace.records import Advice
@@ -30,7 +29,7 @@ _LIST = Advice(
 )
 _CONVERSION = re.compile(r"(?P<function>float|int|bool)\((?P<tensor>.+)\)$", re.DOTALL)
 COPIES = (".item()", ".tolist()")
-"""What makes Python numbers of a tensor."""
+"""What turns a tensor into Python numbers."""
 
 
 def advise(broken: Broken) -> Advised:
@@ -47,7 +46,7 @@ def advise(broken: Broken) -> Advised:
 
 
 def _number(broken: Broken) -> Advised:
-    """Who writes `int(…)` wants a size or an index; other numbers may as well stay tensors. If the
+    """`int(…)` suggests that a size or an index is meant; other numbers may stay tensors. If the
     code branches on the number, the graph breaks at the branch on a tensor or a symbol, too."""
     if _decides(broken):
         return branches.advise(_with_tensor(broken)) or branches.GENERAL
@@ -122,7 +121,7 @@ def _is_size(broken: Broken) -> bool:
 
 
 def _is_argument(broken: Broken, functions: Sequence[str]) -> bool:
-    """Whether the statement gives the number, or what it makes of it, to one of these functions:
+    """Whether the statement passes the number, or a value computed from it, to one of these:
     a tensor in its place breaks the graph again."""
     try:
         number = ast.unparse(ast.parse(broken.expression, mode="eval"))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tcw.compiler.capture.advice.advised import Advised
-from tcw.compiler.capture.advice.broken import Broken
+from tcw.compiler.capture.advice.broken import Advised, Broken
 from tcw.compiler.trace.records import Advice
 
 _DEFINED = re.compile(r"CustomOpDef\((?P<name>\w+::\w+)\)")

@@ -6,8 +6,7 @@ import ast
 import copy
 import re
 
-from tcw.compiler.capture.advice.advised import Advised
-from tcw.compiler.capture.advice.broken import BUILTIN, SKIPPED, Broken, calls
+from tcw.compiler.capture.advice.broken import BUILTIN, SKIPPED, Advised, Broken, calls
 from tcw.compiler.edits.kinds import is_size
 from tcw.compiler.trace.records import Advice
 

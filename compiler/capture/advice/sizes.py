@@ -6,8 +6,7 @@ import ast
 from dataclasses import dataclass, field
 
 from tcw.compiler.capture.advice import branches
-from tcw.compiler.capture.advice.advised import Advised
-from tcw.compiler.capture.advice.broken import Broken
+from tcw.compiler.capture.advice.broken import Advised, Broken
 from tcw.compiler.trace.records import Advice
 
 DYNAMIC_SHAPE = ("Dynamic shape operator", "Data dependent operator")

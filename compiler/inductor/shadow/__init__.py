@@ -31,7 +31,7 @@ def install(recorder: Recorder) -> Uninstall:
     return shadow.install(recorder, architecture)
 
 
-def why_not(settings: Settings, hooks: Sequence[HookStatus]) -> str:
+def why_not_predicted(settings: Settings, hooks: Sequence[HookStatus]) -> str:
     """Why a recording that asks for GPU code predicts none, and what to do; "" if it does predict.
 
     `hooks`: those of the recording.
@@ -57,7 +57,7 @@ def why_not(settings: Settings, hooks: Sequence[HookStatus]) -> str:
 
 HOOK = RecordingHook(
     name="predicted gpu code",
-    offers="Triton, PTX and SASS for a GPU that is not there, with registers and spills",
+    offers="Triton, PTX and SASS for an absent GPU, with registers and spills",
     needs=(
         "triton.compiler:ASTSource",
         "triton.backends.compiler:GPUTarget",

@@ -63,23 +63,15 @@ def _replacements(architecture: Architecture) -> Iterator[tuple[object, str, obj
     from torch._subclasses import fake_tensor
 
     answers: dict[str, object] = {
-        "is_available": True,
-        "device_count": 1,
-        "current_device": 0,
-        "set_device": None,
-        "synchronize": None,
-        "_exchange_device": 0,
-        "_maybe_exchange_device": 0,
+        "is_available": True, "device_count": 1, "current_device": 0, "set_device": None,
+        "synchronize": None, "_exchange_device": 0, "_maybe_exchange_device": 0,
         "get_device_properties": architecture.properties(),
         "get_device_capability": architecture.capability,
-        "get_device_name": architecture.device_name,
-        "get_arch_list": [architecture.name],
-        "is_bf16_supported": True,
-        "is_tf32_supported": True,
+        "get_device_name": architecture.device_name, "get_arch_list": [architecture.name],
+        "is_bf16_supported": True, "is_tf32_supported": True,
         "mem_get_info": (architecture.memory_bytes, architecture.memory_bytes),
-        "memory_allocated": 0,
-        "set_rng_state": None,
-    }
+        "memory_allocated": 0, "set_rng_state": None,
+    }  # fmt: skip
     # torch saves and restores the random state around a compile; nothing draws from this one.
     answers["get_rng_state"] = torch.zeros(16, dtype=torch.uint8)
     for name, answer in answers.items():
@@ -112,22 +104,13 @@ def _interface(architecture: Architecture) -> Iterator[None]:
 def _interface_of(architecture: Architecture) -> type:
     properties = architecture.properties()
     answers: dict[str, object] = {
-        "current_device": 0,
-        "set_device": None,
-        "device_count": 1,
-        "synchronize": None,
-        "get_device_properties": properties,
-        "get_raw_stream": 0,
-        "current_stream": SimpleNamespace(cuda_stream=0),
-        "exchange_device": 0,
-        "maybe_exchange_device": 0,
-        "memory_allocated": 0,
-        "is_bf16_supported": True,
-        "is_available": True,
-        "get_compute_capability": architecture.number,
-        "is_triton_capable": True,
-        "raise_if_triton_unavailable": None,
-    }
+        "current_device": 0, "set_device": None, "device_count": 1, "synchronize": None,
+        "get_device_properties": properties, "get_raw_stream": 0,
+        "current_stream": SimpleNamespace(cuda_stream=0), "exchange_device": 0,
+        "maybe_exchange_device": 0, "memory_allocated": 0, "is_bf16_supported": True,
+        "is_available": True, "get_compute_capability": architecture.number,
+        "is_triton_capable": True, "raise_if_triton_unavailable": None,
+    }  # fmt: skip
     worker = {"set_device": None, "current_device": 0, "get_device_properties": properties}
     members: dict[str, object] = {n: staticmethod(_constant(v)) for n, v in answers.items()}
     members["Worker"] = type(

@@ -47,7 +47,7 @@ TIMED = ("max_autotune", "max_autotune_gemm", "coordinate_descent_tuning", "benc
 
 
 class Generated(BaseException):
-    """Ends a shadow compile once the code exists. No `except Exception` of torch's catches it."""
+    """Ends a shadow compile once the code exists. No `except Exception` in torch catches it."""
 
     def __init__(self, code: str) -> None:
         self.code = code

@@ -55,7 +55,7 @@ def kernel_sources(wrapper: str) -> list[KernelSource]:
     return found
 
 
-def load(kernel: KernelSource) -> Any:
+def load_kernel(kernel: KernelSource) -> Any:
     """Run the kernel's module: its decorator chooses the configurations for the pretended device.
 
     Returns torch's `CachingAutotuner`. The source is only in `linecache`, where Triton's compiler
@@ -76,7 +76,7 @@ def load(kernel: KernelSource) -> Any:
         linecache.cache.pop(file, None)
 
 
-def describe(configuration: Any, of: int) -> str:
+def configuration_text(configuration: Any, of: int) -> str:
     """`XBLOCK=1024 num_warps=4 num_stages=1`, and how many candidates a GPU would time."""
     parts = [f"{name}={value}" for name, value in configuration.kwargs.items()]
     parts += [f"num_warps={configuration.num_warps}", f"num_stages={configuration.num_stages}"]
@@ -113,9 +113,9 @@ def _compiled(kernel: KernelSource, cache: Path) -> tuple[Any, str, str]:
     configuration = ""
     try:
         with _triton_alone(cache):
-            autotuner = load(kernel)
+            autotuner = load_kernel(kernel)
             first = autotuner.configs[0]
-            configuration = describe(first, len(autotuner.configs))
+            configuration = configuration_text(first, len(autotuner.configs))
             return autotuner._precompile_config(first).kernel, configuration, ""
     except Exception as error:
         return None, configuration, words(error)

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from tcw.compiler.graphs.lines import ours, outside_torch
+from tcw.compiler.graphs.lines import is_own_file, outside_torch
 from tcw.compiler.graphs.nodes import readable_path
 from tcw.compiler.trace.records import Location
 
@@ -28,7 +28,7 @@ _ENGINE = os.path.join("torch", "autograd", "graph.py")
 @lru_cache(maxsize=4096)
 def users(file: str) -> bool:
     """Whether a file is the user's or a library's: not torch's, Python's or ours."""
-    return outside_torch(file) and not ours(file)
+    return outside_torch(file) and not is_own_file(file)
 
 
 def stack_above(frame: FrameType | None, until: FrameType | None) -> tuple[Location, ...]:

@@ -268,7 +268,7 @@ class CacheLookup(Record):
     """What was missing, what changed since the nearest entry, or why it was bypassed."""
     saved_seconds: Seconds | None = None
     components: tuple[TextHash, ...] = ()
-    """What the key is made of, as `key_components.written` has it: settings, then the rest; empty
+    """What the key is made of, as `key_components.key_texts` has it: settings, then the rest; empty
     if torch does not say."""
 
 

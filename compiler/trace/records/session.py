@@ -128,7 +128,7 @@ class Environment(Record):
     gpu: str = ""
     hooks: tuple[HookStatus, ...] = ()
     variables: dict[str, str] = {}
-    """Setting of torch's -> the environment variable that it was taken from, with its value:
+    """torch setting -> the environment variable that it was taken from, with its value:
     `torch._inductor.config.max_autotune` -> `TORCHINDUCTOR_MAX_AUTOTUNE=1`."""
 
 
@@ -141,7 +141,7 @@ FactKind = Literal[
 
 class NotInLog(Record):
     """Kinds of facts that the source of this recording does not hold: that it has none of them
-    says nothing. A trace of ours has no such record; a log of torch's has one or more."""
+    says nothing. A trace of tcw has no such record; a log of torch has one or more."""
 
     kinds: tuple[FactKind, ...]
 

@@ -11,7 +11,7 @@ class Treatment(Enum):
     KEPT = "kept"
     """Written by torch or by us, without a part of the user's: ids, versions, classes."""
     NAME = "name"
-    """The user's own name: what is not of Python or torch is renamed, here and everywhere."""
+    """The user's own name: names of Python and torch stay, others are renamed everywhere."""
     OPERATION = "operation"
     """An operation: the same, if it is written with a namespace (`mylib.scale.default`)."""
     WORDS = "words"

@@ -1,28 +1,26 @@
-"""A log of torch's (`TORCH_TRACE`) as the records of a recording.
+"""A torch log (`TORCH_TRACE`) as the records of a recording.
 
 A recording is of one process. A program that forks lets its children write into the same log: of
-such a log one process is decoded, with what its parent had told of files and compiles until then.
-Every fact is taken from an entry of the log; what a log never holds is said by `NotInLog`, and what
-this one lacks by a further one at its end.
+such a log one process is decoded, with what its parent had logged of files and compiles until then.
+What no log holds is said by `NotInLog`, and what this one lacks by a further one at its end.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from tcw.compiler.trace.compile_names import CompileNames
 from tcw.compiler.trace.function_names import user_name
-from tcw.compiler.trace.key_components import Lookups, read_key, written
+from tcw.compiler.trace.key_components import Lookups
 from tcw.compiler.trace.losses import Losses
 from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import (
     SCHEMA_VERSION,
     AnyRecord,
-    CacheLookup,
     Collectives,
     DynamicSize,
     End,
@@ -49,14 +47,14 @@ from tcw.compiler.trace.torch_logs.logged_guards import (
     with_bounds,
 )
 from tcw.compiler.trace.torch_logs.logged_phases import Phases
-from tcw.compiler.trace.torch_logs.logged_places import Files, outside_torch, users
+from tcw.compiler.trace.torch_logs.logged_places import LogSources, outside_torch, user_frames
 from tcw.compiler.trace.writer import clean, text_hash
 
 NEVER: tuple[Any, ...] = (
     *("source", "calls", "run time", "machine", "skipped frames", "steps", "autograd"),
     *("lowering", "fusion", "memory", "decisions", "kernel builds", "output", "kernel lines"),
 )
-"""What no log of torch's holds."""
+"""What no torch log holds."""
 _CACHES = {
     "aotautograd_cache": "aot autograd",
     "fx_graph_cache": "fx graph",
@@ -68,8 +66,6 @@ _LOOKUP = re.compile(
 )
 _PATIENCE = 500
 """Entries that are read before the first record is written, to learn what the log is of."""
-_MOST_COMPONENTS = 10_000
-_LONGEST_REASON = 2000
 MOST_LINES = 200_000
 """Lines of all sources together, with those that the log does not quote."""
 _DAY = 86400.0
@@ -78,7 +74,7 @@ UNKNOWN_LINE = "…"
 
 
 def is_log(head: bytes) -> bool:
-    """Whether a file that begins like this is a log of torch's, perhaps a damaged one."""
+    """Whether a file that begins like this is a torch log, perhaps a damaged one."""
     return HEADER.search(head) is not None
 
 
@@ -93,35 +89,38 @@ class LogDecoder:
         """Whether an entry of that process was read."""
         self.losses = Losses()
         self.ended = False
-        self.start: Start | None = None
         self._reader = EntryReader(self.losses)
-        self._files = Files()
+        self._files = LogSources()
         self._compiles = CompileNames()
-        self._phases = Phases(self._compiles)
-        self._held: list[Record] = []
-        """Records from before the start is known."""
-        self._out: list[Record] = []
-        self._entries = 0
-        self._first: float | None = None
-        self._days = 0.0
-        self._now = 0.0
-        self._last = 0.0
         self._rank = rank_of(name)
         self._pid = 0
         self._main = ""
         self._torch = ""
         self._triton = ""
         self._python = ""
-        self._texts: set[TextHash] = set()
         self._frames = logged_frames.Frames()
         self._symbols: dict[str, dict[str, DynamicSize]] = {}
         """Compile -> its symbolic sizes, by their source."""
         self._guards: dict[str, Guards] = {}
-        self._graphs = Graphs(self._emit, self._text, self._files)
         self._reasons = False
         """Whether the log has the reason of a break."""
+        self._now = 0.0
+        self._clear()
+
+    def _clear(self) -> None:
+        """Nothing was read yet of the process that is decoded."""
+        self.start: Start | None = None
+        self._held: list[Record] = []
+        """Records from before the start is known."""
+        self._out: list[Record] = []
+        self._entries = 0
+        self._first: float | None = None
+        self._days = self._last = 0.0
+        self._texts: set[TextHash] = set()
         self._lookups = 0
+        self._phases = Phases(self._compiles)
         self._cache_keys = Lookups()
+        self._graphs = Graphs(self._emit, self._text, self._files)
         self._decode = self._decoders()
 
     def _decoders(self) -> dict[str, Callable[[LogEntry], None]]:
@@ -183,13 +182,8 @@ class LogDecoder:
 
     def _fork(self) -> None:
         """The process begins: what was read is its parent's."""
-        self._held, self._out, self.start = [], [], None
-        self._entries, self._first, self._days, self._last = 0, None, 0.0, 0.0
-        self._texts, self._lookups = set(), 0
-        self._phases, self._cache_keys = Phases(self._compiles), Lookups()
-        self._graphs = Graphs(self._emit, self._text, self._files)
         self._frames.leave()
-        self._decode = self._decoders()
+        self._clear()
 
     def _records(self, entries: Iterator[LogEntry]) -> list[AnyRecord]:
         for entry in entries:
@@ -304,9 +298,9 @@ class LogDecoder:
         name = ""
         if isinstance(stack, list) and stack and isinstance(stack[-1], dict):
             name = str(stack[-1].get("name", ""))
-        if not self._main and (own := users(places)):
+        if not self._main and (own := user_frames(places)):
             self._main = own[0].file
-        self._frames.callers.setdefault(entry.compile_id, len(users(places[:-1])))
+        self._frames.callers.setdefault(entry.compile_id, len(user_frames(places[:-1])))
         location = places[-1] if places else Location(file="", line=0)
         record = self._frames.start(
             entry.compile_id, entry.attempt, location, user_name(name), name
@@ -411,26 +405,11 @@ class LogDecoder:
         if verdict == "hash":  # torch before 2.6 has one name for all, and the verdict inside
             verdict = str(facts.get("cache_state"))
         graph = self._graphs.lowered.get(entry.compile_id, "") if "fx" in match["cache"] else ""
-        made_of = facts.get("components")
-        lines = (
-            [one for one in made_of if isinstance(one, str)] if isinstance(made_of, list) else []
-        )
-        key = read_key(graph or entry.compile_id, lines[:_MOST_COMPONENTS])
-        cache = _CACHES[match["cache"]]
-        why = self._cache_keys.add(cache, graph, verdict, key, facts)
-        texts = tuple(self._text(text) for text in written(key))
-        self._emit(
-            CacheLookup(
-                cache=cache,
-                verdict="hit" if verdict == "hit" else "miss" if verdict == "miss" else "bypass",
-                compile_id=entry.compile_id,
-                graph=graph,
-                key=str(facts.get("key") or "")[:200],
-                missed=why[:_LONGEST_REASON],
-                saved_seconds=saved,
-                components=tuple(filter(None, texts)),
-            )
-        )
+        known: Literal["hit", "miss", "bypass"] = "bypass"
+        if verdict in ("hit", "miss"):
+            known = "hit" if verdict == "hit" else "miss"
+        cache, name = _CACHES[match["cache"]], entry.compile_id
+        self._emit(self._cache_keys.record(cache, known, name, graph, facts, saved, self._text))
 
     def _schedule(self, entry: LogEntry) -> None:
         found = entry.json

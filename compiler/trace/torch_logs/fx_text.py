@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tcw.compiler.trace.commas import at_commas
+from tcw.compiler.trace.commas import split_at_commas
 from tcw.compiler.trace.dtypes import SHORT_NAMES
 from tcw.compiler.trace.records import Location, Node, Size, TensorMeta
 from tcw.compiler.trace.records.base import MOST
@@ -102,7 +102,7 @@ def tensor_meta(annotation: str) -> TensorMeta | None:
 
 
 def _sizes(text: str) -> tuple[Size, ...]:
-    parts = at_commas(text) if "(" in text else text.split(",")
+    parts = split_at_commas(text) if "(" in text else text.split(",")
     return tuple(_size(part.strip()) for part in parts if part.strip())
 
 
@@ -154,7 +154,7 @@ class _Parser:
 
     def _signature(self, text: str) -> None:
         body = text[len("def forward(") :].rpartition(")")[0]
-        for part in at_commas(body):
+        for part in split_at_commas(body):
             match = _PARAMETER.match(part)
             if match and match["name"] != "self":
                 self.parameters[match["name"]] = match["name"], match["type"] or ""
@@ -216,7 +216,7 @@ class _Parser:
         value = value.removeprefix("pytree.tree_unflatten(")
         value = re.sub(r", self\._out_spec\)$", "", value)
         if value.startswith("("):
-            parts = at_commas(value[1:].rpartition(")")[0])
+            parts = split_at_commas(value[1:].rpartition(")")[0])
             value = f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
         self._begin()
         self._add("output", "output", "output", value, "", None)
@@ -312,26 +312,14 @@ def _statements(text: str) -> Iterator[tuple[int, str]]:
             yield spaces, " ".join(held).removesuffix(":").replace("( ", "(").replace(", )", ")")
 
 
-def _without_comment(row: str) -> str:
-    """A row without a comment behind it; a `#` in a string does not start one."""
-    if "#" not in row:
-        return row
-    quote = ""
-    escaped = False
-    for at, letter in enumerate(row):
-        if escaped:
-            escaped = False
-        elif quote:
-            escaped = letter == "\\"
-            quote = "" if letter == quote else quote
-        elif letter in "'\"":
-            quote = letter
-        elif letter == "#":
-            return row[:at].rstrip()
-    return row
-
-
 _STRING = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_CODE = re.compile(rf"(?:{_STRING.pattern}|[^#'\"]+|['\"].*)*")
+"""What is before a comment: a `#` in a string, closed or not, does not start one."""
+
+
+def _without_comment(row: str) -> str:
+    match = _CODE.match(row) if "#" in row else None
+    return match[0].rstrip() if match else row
 
 
 def _depth(row: str) -> int:

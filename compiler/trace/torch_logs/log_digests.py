@@ -68,7 +68,7 @@ STEP = 8
 
 
 @dataclass(frozen=True)
-class Glance:
+class LogDigest:
     """What is known of a log without decoding it."""
 
     digest: bytes
@@ -135,7 +135,7 @@ class _Look:
             self.rank = int(rank[1])
 
 
-def glance(file: Path) -> Glance:
+def digest_log(file: Path) -> LogDigest:
     """Look through a log, with bounded memory. Raises what `open_log` raises."""
     look = _Look()
     look.rank = rank_of(file.name)
@@ -150,32 +150,32 @@ def glance(file: Path) -> Glance:
     steps = bytes(look.steps)
     whole = hashlib.blake2b(steps, digest_size=16).digest()
     facts = (whole, look.rank, look.pid, look.seconds, look.size)
-    return Glance(*facts, steps, tuple(look.starts), tuple(look.pids))
+    return LogDigest(*facts, steps, tuple(look.starts), tuple(look.pids))
 
 
 @contextmanager
-def glances(files: Sequence[Path]) -> Iterator[Callable[[], dict[Path, Glance]]]:
-    """A glance at each log, in forks of this process if they are large: these begin at once, and
-    what is yielded waits for them. Logs that cannot be read are left out."""
+def digest_logs(files: Sequence[Path]) -> Iterator[Callable[[], dict[Path, LogDigest]]]:
+    """The digest of each log, made in forks of this process if they are large: these begin at once,
+    and what is yielded waits for them. Logs that cannot be read are left out."""
     sizes = [file.stat().st_size for file in files if file.is_file()]
     workers = min(len(files), os.cpu_count() or 1, 8)
 
-    def named(found: Iterable[Glance | None]) -> dict[Path, Glance]:
+    def named(found: Iterable[LogDigest | None]) -> dict[Path, LogDigest]:
         pairs = zip(files, found, strict=True)
         return {file: one for file, one in pairs if one is not None}
 
     forks = sys.platform == "linux"  # elsewhere there is no fork, or it is not safe
     if sum(sizes) <= LARGE or workers == 1 or not forks:
-        yield lambda: named(map(_glance_or_none, files))
+        yield lambda: named(map(_digest_or_none, files))
         return
     with ProcessPoolExecutor(workers, get_context("fork")) as pool:
-        found = pool.map(_glance_or_none, files)
+        found = pool.map(_digest_or_none, files)
         yield lambda: named(found)
 
 
-def _glance_or_none(file: Path) -> Glance | None:
+def _digest_or_none(file: Path) -> LogDigest | None:
     try:
-        return glance(file)
+        return digest_log(file)
     except (OSError, NotPlain, UnknownCompression, ValueError):
         return None
 
@@ -196,7 +196,7 @@ def _entries(look: _Look, data: bytes) -> bytes:
 
 
 @dataclass(frozen=True)
-class Parted:
+class Divergence:
     """A log, and the first of its compiles in which it differs from the usual one."""
 
     file: Path
@@ -205,7 +205,7 @@ class Parted:
     same."""
 
 
-def parted(logs: Mapping[Path, Glance]) -> list[Parted]:
+def divergences(logs: Mapping[Path, LogDigest]) -> list[Divergence]:
     """The usual log, then the others: those that part from it earlier come first.
 
     At each step the usual log does what most of those do that have been usual so far; of equally
@@ -224,12 +224,17 @@ def parted(logs: Mapping[Path, Glance]) -> list[Parted]:
         return []
     first = logs[usual[0]]
     found = []
-    for place, (file, glance) in enumerate(logs.items()):
-        step = _differs(first.steps, glance.steps)
+    for place, (file, digest) in enumerate(logs.items()):
+        step = _differs(first.steps, digest.steps)
         if file != usual[0]:
-            number = None if step is None else max(1, glance.compiles_until(step + 1))
-            found.append((len(first.steps) if step is None else step, place, Parted(file, number)))
-    return [Parted(usual[0], None), *(one for _, _, one in sorted(found, key=lambda one: one[:2]))]
+            number = None if step is None else max(1, digest.compiles_until(step + 1))
+            found.append(
+                (len(first.steps) if step is None else step, place, Divergence(file, number))
+            )
+    return [
+        Divergence(usual[0], None),
+        *(one for _, _, one in sorted(found, key=lambda one: one[:2])),
+    ]
 
 
 def _differs(one: bytes, other: bytes) -> int | None:

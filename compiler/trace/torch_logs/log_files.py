@@ -35,7 +35,7 @@ def process_of(path: Path) -> tuple[Path, int | None]:
 
 
 def looks_like_log(file: Path) -> bool:
-    """Whether a file is named like a log of torch's (`….log`, `….log.1`, `….log.gz`)."""
+    """Whether a file is named like a torch log (`….log`, `….log.1`, `….log.gz`)."""
     return _NAME.match(file.name) is not None
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tcw.compiler.trace.records import FrameStart, GraphBreak, Location
-from tcw.compiler.trace.torch_logs.logged_places import Files, users
+from tcw.compiler.trace.torch_logs.logged_places import LogSources, user_frames
 
 JOINED = "\n\n*** While handling this graph break, another graph break occurred: ***\n\n"
 _PLACE = re.compile(r"^Graph break in user code at (?P<file>.+):(?P<line>\d{1,9})$", re.MULTILINE)
@@ -47,7 +47,12 @@ class Message:
 
 
 def graph_break(
-    text: str, files: Files, compile_id: str, attempt: int, frame: FrameStart | None, callers: int
+    text: str,
+    files: LogSources,
+    compile_id: str,
+    attempt: int,
+    frame: FrameStart | None,
+    callers: int,
 ) -> GraphBreak:
     """The record of one break. `frame`: the compile it was in, as far as the log has it; `callers`:
     how many of the user's frames called it."""
@@ -83,7 +88,7 @@ def graph_break(
 
 
 def unexplained_break(
-    resumed: FrameStart, starts: Mapping[str, FrameStart], files: Files
+    resumed: FrameStart, starts: Mapping[str, FrameStart], files: LogSources
 ) -> Iterator[GraphBreak]:
     """The break that the resume function `resumed` continues, in a log without reasons of breaks.
     `starts`: the compiles so far."""
@@ -159,7 +164,7 @@ def _dedented(text: str) -> str:
 
 
 def _stack(
-    text: str, files: Files, skipped: bool, frame: FrameStart | None, callers: int
+    text: str, files: LogSources, skipped: bool, frame: FrameStart | None, callers: int
 ) -> tuple[Location, ...]:
     """The user's frames from the compiled one inwards; its callers are not part of the break."""
     if skipped:
@@ -168,7 +173,7 @@ def _stack(
         text = text[found.end() :]
     else:
         return ()
-    stack = users(files.traceback(text))
+    stack = user_frames(files.traceback(text))
     if frame is not None:
         own = (frame.location.file, frame.function)
         places = [at for at, one in enumerate(stack) if (one.file, one.function) == own]

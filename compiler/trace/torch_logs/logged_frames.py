@@ -28,7 +28,7 @@ from tcw.compiler.trace.records import (
 from tcw.compiler.trace.refs import digits
 from tcw.compiler.trace.source_names import readable
 from tcw.compiler.trace.torch_logs.logged_breaks import graph_break
-from tcw.compiler.trace.torch_logs.logged_places import Files, users
+from tcw.compiler.trace.torch_logs.logged_places import LogSources, user_frames
 
 _MOST = 2**63 - 1
 _LONGEST = 4000
@@ -172,7 +172,7 @@ class Frames:
     def broke(self, record: GraphBreak) -> None:
         self._broke[record.compile_id] = record.outcome
 
-    def end(self, metrics: Metrics, files: Files) -> Iterator[Record]:
+    def end(self, metrics: Metrics, files: LogSources) -> Iterator[Record]:
         """What the account of a compile says: its guards, how it ended, and why."""
         compile_id = metrics.compile_id
         if not metrics.of_frame or compile_id in self._ended:
@@ -219,7 +219,7 @@ class Frames:
         )
 
     def _why(
-        self, metrics: Metrics, start: FrameStart | None, files: Files, limit: bool, soft: bool
+        self, metrics: Metrics, start: FrameStart | None, files: LogSources, limit: bool, soft: bool
     ) -> Iterator[Record]:
         reason = metrics.fail_reason.strip().partition("\n")[0]
         location = self._failed_at(metrics) or (start.location if start else None)
@@ -294,12 +294,12 @@ def cudagraph_recording(phase: Phase, kind: str) -> CudagraphRecording | None:
     )
 
 
-def cudagraph_skip(metrics: Metrics, files: Files) -> CudagraphSkip | None:
+def cudagraph_skip(metrics: Metrics, files: LogSources) -> CudagraphSkip | None:
     """The last skip of a compile, from torch's account of it; None if it has none."""
     message = metrics.words("cudagraph_skip_reason")
     if not message:
         return None
-    stack = users(files.traceback(stack_of(message)))
+    stack = user_frames(files.traceback(stack_of(message)))
     return CudagraphSkip(
         reason=reason_of(message),
         compile_id=metrics.compile_id,

@@ -15,7 +15,7 @@ from tcw.compiler.trace.records.graph import GraphKind
 from tcw.compiler.trace.refs import digits
 from tcw.compiler.trace.torch_logs import fx_text
 from tcw.compiler.trace.torch_logs.entries import LogEntry
-from tcw.compiler.trace.torch_logs.logged_places import Files
+from tcw.compiler.trace.torch_logs.logged_places import LogSources
 
 KINDS: dict[str, GraphKind] = {
     "dynamo_output_graph": "captured",
@@ -33,7 +33,7 @@ class Graphs:
     """The graphs read so far, and which of them is being lowered."""
 
     def __init__(
-        self, emit: Callable[[Record], None], text: Callable[[str], TextHash], files: Files
+        self, emit: Callable[[Record], None], text: Callable[[str], TextHash], files: LogSources
     ) -> None:
         """`emit` writes a record, `text` keeps a text and returns its hash."""
         self._emit = emit

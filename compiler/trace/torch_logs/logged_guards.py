@@ -10,7 +10,7 @@ import msgspec
 
 from tcw.compiler.trace.compile_names import CompileNames
 from tcw.compiler.trace.dtypes import short_dtype
-from tcw.compiler.trace.failed_guard import GuardFailure, guard_behind, take_apart
+from tcw.compiler.trace.failed_guard import GuardFailure, guard_behind, parse_failed_guard
 from tcw.compiler.trace.records import (
     DynamicSize,
     FailedGuard,
@@ -22,7 +22,7 @@ from tcw.compiler.trace.records import (
 )
 from tcw.compiler.trace.refs import digits
 from tcw.compiler.trace.source_names import SOURCE, guard_name, readable
-from tcw.compiler.trace.torch_logs.logged_places import Files
+from tcw.compiler.trace.torch_logs.logged_places import LogSources
 
 _LEAF = re.compile(r"^(?:\| )*\+- (?P<kind>[A-Z][A-Z_0-9]+): (?P<rest>.*)$", re.DOTALL)
 _MANAGER = re.compile(
@@ -51,7 +51,7 @@ LONGEST = 20_000
 
 
 def guards_of(
-    text: str, files: Files, compile_id: str, function: str, symbols: Mapping[str, str]
+    text: str, files: LogSources, compile_id: str, function: str, symbols: Mapping[str, str]
 ) -> Guards:
     """The guards of a compile from torch's tree (`dynamo_cpp_guards_str`): one for each thing that
     is checked, with all its conditions. `symbols`: source of a size -> its symbol."""
@@ -116,7 +116,7 @@ def _number(text: str) -> float | None:
 
 
 def _guard(
-    source: str, leaves: list[tuple[str, str]], files: Files, symbols: Mapping[str, str]
+    source: str, leaves: list[tuple[str, str]], files: LogSources, symbols: Mapping[str, str]
 ) -> Guard:
     kinds = [kind for kind, _ in leaves if kind != _MARKING] or [leaves[0][0]]
     # the type is checked before a value is compared: the comparison says more
@@ -146,7 +146,7 @@ def _condition(rest: str) -> str:
     return rest.partition("  # ")[0].rstrip()
 
 
-def place_of(text: str, files: Files) -> Location | None:
+def place_of(text: str, files: LogSources) -> Location | None:
     """The user's line behind a condition."""
     places = list(_PLACE.finditer(text))
     if not places:
@@ -198,7 +198,7 @@ def _tensor(condition: str, source: str, symbols: Mapping[str, str]) -> str:
     return " ".join(words + (["requires_grad"] if match["grad"] == "True" else []))
 
 
-def listed_guards(payload: Any, files: Files, compile_id: str, function: str) -> Guards | None:
+def listed_guards(payload: Any, files: LogSources, compile_id: str, function: str) -> Guards | None:
     """The guards of a log without trees (`dynamo_guards`): a list of conditions with stacks."""
     if not isinstance(payload, list):
         return None
@@ -225,7 +225,7 @@ def listed_guards(payload: Any, files: Files, compile_id: str, function: str) ->
 
 def recompile(
     reasons: Iterable[str],
-    files: Files,
+    files: LogSources,
     compile_id: str,
     start: FrameStart | None,
     entries: Mapping[str, Guards],
@@ -248,13 +248,13 @@ def recompile(
 
 
 def _failed(
-    text: str, files: Files, entries: Mapping[str, Guards], names: CompileNames
+    text: str, files: LogSources, entries: Mapping[str, Guards], names: CompileNames
 ) -> FailedGuard:
     stack = files.traceback(text)
     head = text.partition("\nUser stack trace:")[0]
     entry = _ENTRY.match(head)
     number = names.of(entry["entry"]) if entry else ""
-    failure = take_apart(head[entry.end() if entry else 0 :].strip())
+    failure = parse_failed_guard(head[entry.end() if entry else 0 :].strip())
     guard = _behind(failure, entries.get(number))
     source = failure.source
     if guard is not None and guard.name == failure.name:

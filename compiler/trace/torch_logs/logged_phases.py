@@ -61,21 +61,20 @@ class Phases:
         compile_id = compile_id if isinstance(compile_id, str) and compile_id != "None" else ""
         backward = isinstance(arguments, dict) and arguments.get("is_backward") is True
         stack = self._open.setdefault(thread, [])
-        if mark == "B" and len(stack) < DEEPEST and self._next < _MOST_IDS:
+        if mark in ("B", "X") and len(stack) < DEEPEST and self._next < _MOST_IDS:
             parent = stack[-1].id if stack else None
-            stack.append(_Open(self._next, name, seconds, compile_id, parent, backward))
+            phase = _Open(self._next, name, seconds, compile_id, parent, backward)
             self._next += 1
-        elif mark == "E" and any(one.name == name for one in stack):
+            if mark == "B":
+                stack.append(phase)
+                return None
+            took = event.get("dur")
+            took = took / 1e6 if isinstance(took, (int, float)) and 0 <= took <= 1e15 else 0.0
+            return self._ended(phase, seconds + took, thread)
+        if mark == "E" and any(phase.name == name for phase in stack):
             while stack[-1].name != name:
                 stack.pop()  # its end is not in the log
             return self._ended(stack.pop(), seconds, thread)
-        elif mark == "X" and self._next < _MOST_IDS:
-            took = event.get("dur")
-            took = took / 1e6 if isinstance(took, (int, float)) and 0 <= took <= 1e15 else 0.0
-            parent = stack[-1].id if stack else None
-            self._next += 1
-            one = _Open(self._next - 1, name, seconds, compile_id, parent, backward)
-            return self._ended(one, seconds + took, thread)
         return None
 
     def _ended(self, one: _Open, end: float, thread: int) -> Phase:

@@ -25,7 +25,7 @@ def outside_torch(file: str) -> bool:
     return not (_TORCH.search(file) or _STANDARD.search(file))
 
 
-class Files:
+class LogSources:
     """The file names of a log: interned ones by number, short ones by what they end with."""
 
     def __init__(self) -> None:
@@ -102,6 +102,6 @@ class Files:
         return self.lines.get(location.file, {}).get(location.line, "")
 
 
-def users(stack: tuple[Location, ...]) -> tuple[Location, ...]:
+def user_frames(stack: tuple[Location, ...]) -> tuple[Location, ...]:
     """The frames outside torch and the standard library."""
     return tuple(one for one in stack if outside_torch(one.file))

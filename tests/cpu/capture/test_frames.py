@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tcw.compiler.capture import HOOKS
-from tcw.compiler.capture.frames import current
+from tcw.compiler.capture.frames import current_frame
 from tcw.compiler.trace.records import FrameEnd, FrameStart, Graph, Step
 from tcw.viewers.summary.calls import calls_of
 from tests.cpu.capture import breaking
@@ -144,14 +144,14 @@ def test_a_compile_inside_a_compile_keeps_the_outer_one() -> None:
     inner = torch.compile(lambda x: x * 2, backend="eager")
 
     def backend(module: Any, inputs: Any) -> Any:
-        outer = current()
+        outer = current_frame()
         inner(torch.ones(3))
-        assert current() is outer
+        assert current_frame() is outer
         return module.forward
 
     result = compiled(lambda x: x + 1, (X,), backend=backend, record="steps")
     assert result.error is None
-    assert current() is None
+    assert current_frame() is None
     assert ends(result) == [("1/0", "compiled", 1), ("0/0", "compiled", 1)]
     steps = [step.compile_id for step in result.recording.all(Step) if step.step == 0]
     assert steps == ["0/0", "1/0"]

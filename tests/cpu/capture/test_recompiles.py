@@ -398,7 +398,7 @@ def test_an_error_of_ours_does_not_reach_torch(
     def broken(*args: Any) -> Any:
         raise ValueError("our own mistake")
 
-    monkeypatch.setattr(recompiles_hook, "why_not", broken)
+    monkeypatch.setattr(recompiles_hook, "explain_failed_entry", broken)
     compiled = torch.compile(scaled, backend="eager")
     capture.call(lambda: compiled(x))
     capture.call(lambda: compiled(x.double()))

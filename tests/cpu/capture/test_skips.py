@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tcw.compiler.graphs.lines import users_own
+from tcw.compiler.graphs.lines import is_users_own
 from tcw.compiler.trace.records import FrameSkipped
 from tests.cpu.capture import breaking
 from tests.cpu.capture.compiled import compiled
@@ -88,11 +88,11 @@ def test_the_library_is_no_noise() -> None:
 
 
 def test_whose_file_it_is() -> None:
-    assert users_own("/home/me/model.py", "")
-    assert users_own("/home/me/model.py", "/home/me")
-    assert not users_own("/home/you/model.py", "/home/me")
-    assert not users_own("/home/meteor/model.py", "/home/me")
-    assert not users_own("/home/me/env/lib/python3.12/site-packages/lib.py", "/home/me")
-    assert not users_own(os.__file__, "")
-    assert not users_own(torch.__file__, os.path.dirname(os.path.dirname(torch.__file__)))
-    assert not users_own("<string>", "")
+    assert is_users_own("/home/me/model.py", "")
+    assert is_users_own("/home/me/model.py", "/home/me")
+    assert not is_users_own("/home/you/model.py", "/home/me")
+    assert not is_users_own("/home/meteor/model.py", "/home/me")
+    assert not is_users_own("/home/me/env/lib/python3.12/site-packages/lib.py", "/home/me")
+    assert not is_users_own(os.__file__, "")
+    assert not is_users_own(torch.__file__, os.path.dirname(os.path.dirname(torch.__file__)))
+    assert not is_users_own("<string>", "")

@@ -13,7 +13,14 @@ from torch._inductor.remote_cache import RemoteCache
 from torch._inductor.runtime import autotune_cache
 
 from tcw.compiler.inductor import cache_lookups
-from tcw.compiler.trace.key_components import changed, difference, missed, read_key, stored, written
+from tcw.compiler.trace.key_components import (
+    changed_components,
+    key_of_texts,
+    key_texts,
+    read_key,
+    value_difference,
+    why_missed,
+)
 from tcw.compiler.trace.records import CacheLookup
 from tests.cpu.recorded import Recorded, record
 
@@ -182,12 +189,12 @@ def test_it_is_put_back():
 def test_components():
     old = read_key("0/0/forward", ["[a1] gm: text", "[b1] n[0]: T(shape=[4], dtype=f32)", "junk"])
     new = read_key("0/1/forward", ["[a1] gm: text", "[b2] n[0]: T(shape=[6], dtype=f32)"])
-    assert changed(old, new) == ["n[0]"]
-    assert missed(new, [old]).endswith("against the key of 0/0/forward: n[0]: shape [4] → [6]")
-    assert missed(new, []) == "no entry with this key"
-    assert "equal key" in missed(new, [new])
-    assert difference("x" * 999, "y" * 999) == "differs"
-    assert difference("False", "True") == "False → True"
+    assert changed_components(old, new) == ["n[0]"]
+    assert why_missed(new, [old]).endswith("against the key of 0/0/forward: n[0]: shape [4] → [6]")
+    assert why_missed(new, []) == "no entry with this key"
+    assert "equal key" in why_missed(new, [new])
+    assert value_difference("x" * 999, "y" * 999) == "differs"
+    assert value_difference("False", "True") == "False → True"
 
 
 def test_components_in_a_trace(session):
@@ -197,10 +204,10 @@ def test_components_in_a_trace(session):
     assert {one.cache for one in lookups} == {"fx graph", "aot autograd"}
     for one in lookups:
         assert one.components, one
-        key = stored(one.graph, [recorded.text(part) for part in one.components])
+        key = key_of_texts(one.graph, [recorded.text(part) for part in one.components])
         assert key.components["gm"][0]
         assert any(name.startswith("inductor_config[") for name in key.components)
     hashes = {one.components for one in lookups if one.cache == "fx graph"}
     assert len({parts[0] for parts in hashes}) == 1  # one text of the settings
     key = read_key("", ["[h] a: one\\ntwo\\nthree \\\\", "[i] inductor_config[x]: 1"])
-    assert stored("", written(key)) == key
+    assert key_of_texts("", key_texts(key)) == key

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from tcw.compiler.control.decisions import engine_of, split_id
-from tcw.compiler.inductor.fusion_attempts import Attempt, explain, score_parts
+from tcw.compiler.inductor.fusion_attempts import Attempt, explain_attempt, score_parts
 from tcw.compiler.inductor.fusion_rules import RULES, SILENT, rule_of
 from tcw.compiler.trace.records import (
     FusionGroups,
@@ -144,9 +144,9 @@ def test_rules_are_short_names() -> None:
 def test_a_reason_is_filled_in_and_survives_a_format_that_does_not_fit() -> None:
     attempt = Attempt("", "op0", "op1", False, None)
     attempt.said = ("device mismatch (%s vs %s)", ("cpu", "cuda:0"))
-    assert explain(attempt) == ("device", "device mismatch (cpu vs cuda:0)", "")
+    assert explain_attempt(attempt) == ("device", "device mismatch (cpu vs cuda:0)", "")
     attempt.said = ("device mismatch (%s vs %s)", ("cpu",))
-    assert explain(attempt)[1] == "device mismatch (%s vs %s)"
+    assert explain_attempt(attempt)[1] == "device mismatch (%s vs %s)"
 
 
 def test_scores_of_any_shape() -> None:
@@ -160,10 +160,10 @@ def test_a_reason_names_the_nodes_between() -> None:
     attempt.said = ("intermediate nodes between node1 & node2", ())
     attempt.between = {"op2": "exp", "op3": "div"}
     words = "intermediate nodes between amax and var_mean: exp, div"
-    assert explain(attempt) == ("between", words, "")
+    assert explain_attempt(attempt) == ("between", words, "")
     names = ("exp", "sum_1", "div", "mul", "add")
     attempt.between = {f"op{place}": name for place, name in enumerate(names)}
-    assert explain(attempt)[1].endswith(": exp, sum_1, div, mul, …")
+    assert explain_attempt(attempt)[1].endswith(": exp, sum_1, div, mul, …")
 
 
 def test_nodes_between_need_the_first_and_lead_to_the_second(watched: Watched) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 import torch
 
-from tcw.compiler.inductor.kernel_nests import NestMember, nested
+from tcw.compiler.inductor.kernel_nests import NestMember, joined_nest
 from tcw.compiler.trace.records import Kernel
 from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
 from tests.cpu.inductor.recorded import Recorded, record
@@ -73,7 +73,7 @@ BELOW = member("for q0 in 8:\n  mean(q0)\n", "total", "mean")
 
 
 def drawn(parts: list[list[NestMember]], shared: int) -> str:
-    return nest_text(nested(parts, shared))
+    return nest_text(joined_nest(parts, shared))
 
 
 def test_nodes_of_equal_loops_share_them() -> None:

@@ -12,7 +12,7 @@ from torch.fx.passes.graph_transform_observer import GraphTransformObserver
 
 from tcw.compiler.autograd import HOOKS as AUTOGRAD
 from tcw.compiler.graphs.provenance import made_in
-from tcw.compiler.graphs.text import render, same, snapshot
+from tcw.compiler.graphs.text import render, same_graph, snapshot
 from tcw.compiler.inductor import passes
 from tcw.compiler.trace.records import PassChange, Warned
 from tests.cpu.models import Mlp
@@ -217,13 +217,13 @@ def test_a_pass_that_raises_is_recorded_and_raises(stage):
 def test_a_snapshot_stays_as_it_was():
     module = small_module()
     before = snapshot(module.graph)
-    assert same(before, snapshot(module.graph))
+    assert same_graph(before, snapshot(module.graph))
     text = render(snapshot(module.graph))
     first, second, *_ = module.graph.nodes
     second.replace_all_uses_with(first)
     module.graph.erase_node(second)
     assert render(before) == text
-    assert not same(before, snapshot(module.graph))
+    assert not same_graph(before, snapshot(module.graph))
 
 
 def test_text_of_a_graph():

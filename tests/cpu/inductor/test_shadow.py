@@ -11,7 +11,7 @@ from tcw.compiler import pipeline
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.inductor.predicted import predicting
-from tcw.compiler.inductor.shadow import HOOK, device, install, why_not
+from tcw.compiler.inductor.shadow import HOOK, device, install, why_not_predicted
 from tcw.compiler.inductor.shadow import shadow_compile as shadow
 from tcw.compiler.inductor.shadow.triton_sources import kernel_sources
 from tcw.compiler.trace.records import HookStatus, Kernel, Settings, Warned
@@ -247,10 +247,10 @@ def test_why_nothing_is_predicted(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = Settings(file="", device="cuda", arch="sm_80")
     there = HookStatus(name=HOOK.name, available=True, offers="")
     gone = HookStatus(name=HOOK.name, available=False, offers="", reason="no driver")
-    assert why_not(Settings(file=""), []) == ""
-    assert why_not(asked, [there]) == ""
-    assert "no sm_80 code is predicted: no driver" in why_not(asked, [gone])
+    assert why_not_predicted(Settings(file=""), []) == ""
+    assert why_not_predicted(asked, [there]) == ""
+    assert "no sm_80 code is predicted: no driver" in why_not_predicted(asked, [gone])
     early = Settings(file="", device="cuda", until="fusion")
-    assert "--until codegen" in why_not(early, [])
+    assert "--until codegen" in why_not_predicted(early, [])
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert "pip install triton" in why_not(asked, [gone])
+    assert "pip install triton" in why_not_predicted(asked, [gone])

@@ -18,7 +18,7 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.inductor import triton_builds
 from tcw.compiler.inductor.shadow.device import pretending
-from tcw.compiler.trace.key_components import changed, component_words, stored
+from tcw.compiler.trace.key_components import changed_components, component_words, key_of_texts
 from tcw.compiler.trace.records import CacheLookup, Warned
 from tests.cpu.recorded import Recorded, record
 
@@ -115,10 +115,10 @@ def test_what_of_the_key_differs(cache: Path, edit: tuple[str, str], words: list
     assert edit[0] in SOURCE
     recorded = asked(SOURCE, SOURCE.replace(*edit))
     old, new = (
-        stored("", [recorded.text(text) for text in one.components])
+        key_of_texts("", [recorded.text(text) for text in one.components])
         for one in recorded.all(CacheLookup)
     )
-    names = changed(old, new)
+    names = changed_components(old, new)
     told = "; ".join(component_words(name, old, new) for name in names)
     assert all(word in told for word in words), told
 

@@ -57,7 +57,7 @@ def test_symbolic_sizes_stay_symbols() -> None:
 @pytest.mark.parametrize(
     ("module", "name", "hook"),
     [
-        (scheduler_nodes, "describe", "scheduler nodes"),
+        (scheduler_nodes, "scheduler_node_record", "scheduler nodes"),
         (generation, "kernel_record", "generated code"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.compiler.trace.torch_logs.log_digests import glance, parted
+from tcw.compiler.trace.torch_logs.log_digests import digest_log, divergences
 from tcw.workbench.cli.main import main
 from tcw.workbench.request import folders
 from tests.no_torch.torch_logs.samples import log
@@ -29,12 +29,12 @@ def write(folder: Path, number: int, *, at: int = -1) -> Path:
 def test_the_usual_log_and_where_the_others_part(tmp_path: Path) -> None:
     late, early = write(tmp_path, 0, at=4), write(tmp_path, 1, at=1)
     usual, same = write(tmp_path, 2), write(tmp_path, 3)
-    found = parted({file: glance(file) for file in (late, early, usual, same)})
+    found = divergences({file: digest_log(file) for file in (late, early, usual, same)})
     wanted = [(usual, None), (early, 1), (late, 4), (same, None)]
     assert [(one.file, one.compile) for one in found] == wanted
-    alone = parted({early: glance(early)})
+    alone = divergences({early: digest_log(early)})
     assert [(one.file, one.compile) for one in alone] == [(early, None)]
-    assert parted({}) == []
+    assert divergences({}) == []
 
 
 def test_of_many_logs_that_differ_the_first_to_part_are_decoded(

@@ -11,7 +11,7 @@ import pytest
 from tcw.compiler.trace.reader import TraceError
 from tcw.compiler.trace.records import AnyRecord
 from tcw.compiler.trace.torch_logs.decoder import LogDecoder
-from tcw.compiler.trace.torch_logs.log_digests import glance
+from tcw.compiler.trace.torch_logs.log_digests import digest_log
 from tcw.viewers.losses import losses_sentences
 from tcw.viewers.recording import Recording
 from tests.no_torch.fuzz.everything import open_everything
@@ -36,7 +36,7 @@ def opens(number: int, folder: Path, everything: bool) -> None:
     assert bool(decoder.losses) == bool(losses_sentences(recording))
     path = folder / "rank_0_.log"
     path.write_bytes(data)
-    glance(path)
+    digest_log(path)
     if everything:
         try:
             open_everything(path, folder)

@@ -11,7 +11,7 @@ import pytest
 
 from tcw.compiler.trace.records import FrameStart, GraphBreak, Guards, Recompile
 from tcw.compiler.trace.torch_logs.decoder import LogDecoder
-from tcw.compiler.trace.torch_logs.log_digests import glance
+from tcw.compiler.trace.torch_logs.log_digests import digest_log
 from tcw.viewers.recording import Recording
 from tcw.workbench.cli.main import main
 from tcw.workbench.request.folders import has_several, processes_in, traces
@@ -31,7 +31,7 @@ def log(tmp_path: Path) -> Path:
 
 
 def test_each_process_is_shown(log: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert glance(log).pids == PIDS
+    assert digest_log(log).pids == PIDS
     assert has_several(log)
     assert has_several(log.parent)
     assert traces(log) == traces(log.parent) == [Path(f"{log}@{pid}") for pid in PIDS]

@@ -27,11 +27,11 @@ from tcw.compiler.trace.records import (
 )
 from tcw.compiler.trace.torch_logs.decoder import LogDecoder
 from tcw.compiler.trace.torch_logs.fx_text import parse, tensor_meta
-from tcw.compiler.trace.torch_logs.log_digests import glance
+from tcw.compiler.trace.torch_logs.log_digests import digest_log
 from tcw.compiler.trace.torch_logs.log_files import logs
 from tcw.compiler.trace.torch_logs.logged_breaks import graph_break
 from tcw.compiler.trace.torch_logs.logged_guards import recompile
-from tcw.compiler.trace.torch_logs.logged_places import Files
+from tcw.compiler.trace.torch_logs.logged_places import LogSources
 from tcw.viewers.panes.arrangement import PANES
 from tcw.viewers.reader import whole
 from tcw.viewers.recording import Recording
@@ -133,8 +133,8 @@ def test_packed_rotated_and_in_parts(tmp_path: Path) -> None:
     whole_file = tmp_path / "other" / name
     whole_file.parent.mkdir()
     whole_file.write_bytes(data)
-    assert glance(file).digest == glance(whole_file).digest
-    assert glance(file).digest != glance(FOLDER / "torch-2.11.log.gz").digest
+    assert digest_log(file).digest == digest_log(whole_file).digest
+    assert digest_log(file).digest != digest_log(FOLDER / "torch-2.11.log.gz").digest
 
 
 def test_a_damaged_archive_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_collectives_and_an_error() -> None:
 )
 def test_reasons_to_recompile(reason: str, wanted: tuple[str, ...]) -> None:
     """In the words of torch 2.14, of 2.13 and of 2.11."""
-    (failed,) = recompile([reason], Files(), "0/1", None, {}, CompileNames()).failed
+    (failed,) = recompile([reason], LogSources(), "0/1", None, {}, CompileNames()).failed
     assert (failed.source, failed.name, failed.expected, failed.seen) == wanted
     assert failed.entry == "0/0"
 
@@ -220,7 +220,7 @@ def test_a_break_after_which_the_frame_is_given_up() -> None:
         "https://meta-pytorch.github.io/compile-graph-break-site/gb/gb0179.html\n\n"
         'User code traceback:\n  File "/home/me/model.py", line 7, in f\n    copy.deepcopy(x)\n'
     )
-    found = graph_break(text, Files(), "0/0", 0, None, 0)
+    found = graph_break(text, LogSources(), "0/0", 0, None, 0)
     assert (found.outcome, found.gb, found.type) == ("skip-frame", "GB0179", "copy.deepcopy()")
     assert found.location.line == 7
 

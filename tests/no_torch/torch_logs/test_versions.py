@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.compiler.trace.key_components import stored
+from tcw.compiler.trace.key_components import key_of_texts
 from tcw.compiler.trace.records import (
     CacheLookup,
     DynamicSize,
@@ -89,5 +89,5 @@ def test_caches(recording: Recording, version: str) -> None:
     assert {one.verdict for one in lookups} == {"miss"}
     for one in lookups:
         if one.cache == "fx graph":
-            key = stored("", [recording.text(part) for part in one.components])
+            key = key_of_texts("", [recording.text(part) for part in one.components])
             assert {"gm", "torch_version", "inductor_config[max_autotune]"} <= set(key.components)

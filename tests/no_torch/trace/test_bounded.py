@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.compiler.trace.bounded import LEVELS, Bound, size_of
+from tcw.compiler.trace.bounded import LEVELS, SizeBound, trace_size
 from tcw.compiler.trace.records import (
     End,
     Environment,
@@ -36,7 +36,7 @@ def written(file: Path, compiles: int, end: bool = True) -> Recording:
     """A recording of this many compiles, each with details of about 1 KB."""
     place = Location(file="train.py", line=1)
     with file.open("wb") as stream:
-        writer = TraceWriter(stream.write, bound=Bound(SIZE))
+        writer = TraceWriter(stream.write, bound=SizeBound(SIZE))
         start = Start(
             schema_version=1, tool_version="", settings=Settings(file="train.py"), python="",
             platform="", pid=1, time=0.0,
@@ -94,7 +94,7 @@ def test_a_killed_one_says_it_too(tmp_path: Path) -> None:
 
 def test_the_user_s_source_is_in_the_outline_and_code_is_not() -> None:
     lines: list[bytes] = []
-    bound = Bound(SIZE)
+    bound = SizeBound(SIZE)
     writer = TraceWriter(lines.append, bound=bound)
     bound.written = SIZE // 2
     writer.emit(Source(file="a.py", text=writer.text("first", needed=True)))
@@ -110,14 +110,14 @@ def test_the_user_s_source_is_in_the_outline_and_code_is_not() -> None:
 
 def test_a_record_as_large_as_the_bound_is_left_out() -> None:
     lines: list[bytes] = []
-    writer = TraceWriter(lines.append, bound=Bound(SIZE))
+    writer = TraceWriter(lines.append, bound=SizeBound(SIZE))
     writer.emit(Text(hash="a", body="x" * 2 * SIZE))
     assert lines == []
     assert writer.emit(End(status="ok", seconds=0.0))
 
 
 def test_each_level_begins_at_its_part_of_the_size() -> None:
-    bound = Bound(SIZE)
+    bound = SizeBound(SIZE)
     begins = {}
     for _ in range(200):
         bound.takes(Environment(torch="2.13"), SIZE // 200)
@@ -142,7 +142,7 @@ def test_what_a_level_keeps() -> None:
     ]
     taken = {}
     for level in LEVELS:
-        bound = Bound(SIZE)
+        bound = SizeBound(SIZE)
         bound.level = level
         taken[level] = [type(record) for record in records if bound.takes(record, 1)]
     assert taken == {
@@ -154,7 +154,7 @@ def test_what_a_level_keeps() -> None:
 
 
 def test_the_last_part_is_kept_for_the_end() -> None:
-    bound = Bound(SIZE)
+    bound = SizeBound(SIZE)
     length = SIZE // 100
     many = Lowered(graph="0/0", node="n", target="aten.add", ir="Pointwise")
     assert sum(bound.takes(many, length) for _ in range(100)) == 98, "its level is not asked again"
@@ -166,10 +166,10 @@ def test_the_last_part_is_kept_for_the_end() -> None:
     [("1MB", SIZE), ("1.5 gb", 3 << 29), ("2G", 2 << 30), ("4000000", 4_000_000)],
 )
 def test_sizes(text: str, size: int) -> None:
-    assert size_of(text) == size
+    assert trace_size(text) == size
 
 
 @pytest.mark.parametrize("text", ["", "many", "-1MB", "1 byte", "100", "1KB", "1e9"])
 def test_what_is_no_size(text: str) -> None:
     with pytest.raises(ValueError, match=r"not a size|too small"):
-        size_of(text)
+        trace_size(text)

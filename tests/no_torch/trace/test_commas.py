@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.compiler.trace.commas import at_commas
+from tcw.compiler.trace.commas import split_at_commas
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from tcw.compiler.trace.commas import at_commas
     ],
 )
 def test_parts(text: str, parts: list[str]) -> None:
-    assert at_commas(text) == parts
+    assert split_at_commas(text) == parts

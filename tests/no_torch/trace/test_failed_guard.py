@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcw.compiler.trace.failed_guard import bare, guard_behind, take_apart
+from tcw.compiler.trace.failed_guard import guard_behind, parse_failed_guard, without_comment
 from tcw.compiler.trace.records import Guard
 from tcw.compiler.trace.source_names import closure_name, guard_name, readable
 
@@ -149,19 +149,19 @@ TEXTS = [
 
 @pytest.mark.parametrize(("text", "wanted"), TEXTS)
 def test_texts_of_torch(text: str, wanted: tuple[str, ...]) -> None:
-    found = take_apart(text)
+    found = parse_failed_guard(text)
     assert (found.what, found.source, found.name, found.expected, found.seen) == wanted
-    assert found.text == bare(text)
+    assert found.text == without_comment(text)
 
 
 @given(st.text())
 def test_any_text_is_kept(text: str) -> None:
-    assert take_apart(text).text == bare(text)
+    assert parse_failed_guard(text).text == without_comment(text)
 
 
 @given(st.sampled_from([text for text, _ in TEXTS]), st.text(max_size=8), st.integers(0, 60))
 def test_damaged_texts_are_no_error(text: str, noise: str, place: int) -> None:
-    assert take_apart(text[:place] + noise + text[place:]).what
+    assert parse_failed_guard(text[:place] + noise + text[place:]).what
 
 
 NAMES = {
@@ -202,11 +202,11 @@ def test_the_guard_behind_a_failure() -> None:
         Guard(kind="CONSTANT_MATCH", name="n", source="L['n']", code=("L['n'] == 1",)),
         Guard(kind="SHAPE_ENV", name="symbolic shapes", source=""),
     ]
-    assert guard_behind(take_apart("L['n'] == 1  # line"), guards) is guards[2]
+    assert guard_behind(parse_failed_guard("L['n'] == 1  # line"), guards) is guards[2]
     code = "___check_obj_id(L['fn'].__code__, 1), type=<class 'code'>"
-    assert guard_behind(take_apart(code), guards) is guards[1]
-    assert guard_behind(take_apart("2 <= L['x'].size()[0]"), guards) is guards[3]
-    assert guard_behind(take_apart("L['n'].real == 2"), guards) is guards[2]
-    assert guard_behind(take_apart("L['other'] == 2"), guards) is None
-    assert guard_behind(take_apart("n == 2"), guards) is guards[2]
-    assert guard_behind(take_apart("2 <= x.size()[0]"), guards) is guards[3]
+    assert guard_behind(parse_failed_guard(code), guards) is guards[1]
+    assert guard_behind(parse_failed_guard("2 <= L['x'].size()[0]"), guards) is guards[3]
+    assert guard_behind(parse_failed_guard("L['n'].real == 2"), guards) is guards[2]
+    assert guard_behind(parse_failed_guard("L['other'] == 2"), guards) is None
+    assert guard_behind(parse_failed_guard("n == 2"), guards) is guards[2]
+    assert guard_behind(parse_failed_guard("2 <= x.size()[0]"), guards) is guards[3]

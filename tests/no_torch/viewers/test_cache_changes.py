@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.compiler.trace.key_components import read_key, written
+from tcw.compiler.trace.key_components import key_texts, read_key
 from tcw.compiler.trace.records import (
     AnyRecord,
     CacheLookup,
@@ -51,7 +51,7 @@ def run(
              "torch": "torch_version", "check": "inputs_to_check[0]"}  # fmt: skip
     made_of = COMPONENTS | {names[name]: value for name, value in changed.items()}
     lines = [f"[{hashed}] {name}: {text}" for name, (hashed, text) in made_of.items()]
-    texts = written(read_key("0/0", lines)) if known else ()
+    texts = key_texts(read_key("0/0", lines)) if known else ()
     nodes = (
         Node(name="l_x_", op="placeholder", target="L_x_"),
         Node(name="mul", op="call_function", target="operator.mul", args=f"l_x_, {scale}",

@@ -16,11 +16,11 @@ from tcw.compiler.trace.key_components import (
     GRAPH,
     INPUT,
     Key,
-    changed,
+    changed_components,
     component_words,
-    leading,
-    nearest,
-    stored,
+    key_of_texts,
+    nearest_key,
+    without_consequences,
 )
 from tcw.compiler.trace.records import CacheLookup, End, FrameEnd, Graph, Node
 from tcw.viewers.collected import grouped
@@ -145,7 +145,7 @@ class _Components:
         found = self._known.get(lookup.components)
         if found is None:
             texts = [self._recording.text(one) for one in lookup.components]
-            found = self._known[lookup.components] = stored(
+            found = self._known[lookup.components] = key_of_texts(
                 lookup.graph or lookup.compile_id, texts
             )
         return found
@@ -160,10 +160,10 @@ def _reason(
     """What of the key changed against the nearest of the base, and the user's line behind it."""
     key = parts[1].key(lookup)
     keys = [parts[0].key(one) for one in others if one.components]
-    other = nearest(key, keys)
+    other = nearest_key(key, keys)
     if other is None or not key.components:
         return UNKNOWN, None
-    names = leading(changed(other, key))
+    names = without_consequences(changed_components(other, key))
     if not names:
         return "no component of its key differs, as far as torch prints them", None
     if are_ranks(alignment.base, alignment.run):

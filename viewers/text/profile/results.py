@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcw.compiler.trace.precision import excess, worst_output
+from tcw.compiler.trace.precision import error_over_bound, worst_output
 from tcw.compiler.trace.records import KernelPrecision, ModeRow, Trial
 from tcw.viewers.collected import grouped
 from tcw.viewers.kernel_names import KernelNames
@@ -63,7 +63,7 @@ def _not_compared(profile: Profile, found: Sequence[KernelPrecision]) -> list[Te
 
 def _excess(one: KernelPrecision) -> float:
     worst = worst_output(one)
-    return excess(worst) if worst is not None else 0.0
+    return error_over_bound(worst) if worst is not None else 0.0
 
 
 def _name(profile: Profile, one: KernelPrecision) -> str:

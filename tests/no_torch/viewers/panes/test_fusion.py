@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from msgspec import structs
 
-from tcw.compiler.inductor.kernel_nests import NestMember, nested
+from tcw.compiler.inductor.kernel_nests import NestMember, joined_nest
 from tcw.compiler.trace.provenance import Provenance
 from tcw.compiler.trace.records import (
     AnyRecord,
@@ -82,7 +82,7 @@ def one_nest() -> list[AnyRecord]:
         if isinstance(one, Kernel) and "op14" in one.nodes
     )
     records[place] = structs.replace(
-        kernel, nests=(NestLoops(nodes=kernel.nodes, lines=nested(parts, shared=1)),)
+        kernel, nests=(NestLoops(nodes=kernel.nodes, lines=joined_nest(parts, shared=1)),)
     )
     return records
 

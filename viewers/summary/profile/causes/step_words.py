@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tcw.compiler.trace.commas import at_commas
+from tcw.compiler.trace.commas import split_at_commas
 from tcw.compiler.trace.records import CompiledStep, EagerOperation
 from tcw.viewers.collected import grouped
 from tcw.viewers.labels import kernel_label
@@ -108,7 +108,7 @@ def split_arguments(text: str) -> tuple[list[str], dict[str, str]]:
     """`f32[4, 8], None, dim=-1` -> (`f32[4, 8]`, `None`) and {`dim`: `-1`}."""
     positional: list[str] = []
     keywords: dict[str, str] = {}
-    for part in at_commas(text):
+    for part in split_at_commas(text):
         match = re.match(r"([A-Za-z_]\w*)=(.*)", part, re.DOTALL)
         if match:
             keywords[match[1]] = match[2]
