@@ -19,11 +19,11 @@ if not __package__:
 
 def main() -> None:
     """The command line; `--worker` and `--page` are our own child processes."""
-    match sys.argv[1:2]:
-        case ["--worker"]:
+    match sys.argv[1:]:
+        case ["--worker", *words]:
             from tcw.workbench.worker.process import run
 
-            run(sys.argv[2:])
+            run(words)
         case ["--page", server, *words]:
             # A killed server cannot end its pages, so the kernel does. The worker's guardian then
             # ends what this process has started.

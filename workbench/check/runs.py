@@ -48,7 +48,7 @@ class RecordTarget(Protocol):
 
 
 def read(file: Path) -> RecordedTarget:
-    """An existing trace, or a log of torch's. Nothing is run."""
+    """An existing trace, or a torch log. Nothing is run."""
     try:
         recording = Recording.open(file)
     except (TraceError, OSError) as error:
@@ -98,20 +98,20 @@ def check(
     *,
     jobs: int = 0,
     base: str = "",
-    told: Callable[[TargetResult], None] = lambda result: None,
+    on_result: Callable[[TargetResult], None] = lambda result: None,
     record: RecordTarget = here,
 ) -> list[Checked]:
     """Every target, in the project's order. `base`: the revision to compare with where a target
-    fails, for the cause; "" looks for none. `told` is called as each target is done, in any order
-    and any thread. `record` makes the recordings, where they are made elsewhere `jobs` is how many
-    are waited for. Ctrl-C ends the runs; the targets left are `interrupted`."""
+    fails, for the cause; "" looks for none. `on_result` is called as each target is done, in any
+    order and any thread. `record` makes the recordings; where they are made elsewhere, `jobs` is
+    how many are waited for. Ctrl-C ends the runs; the targets left are `interrupted`."""
     stop = threading.Event()
 
     def one(target: CheckTarget) -> Checked:
         if stop.is_set():
             return Checked(_result(project, target, interrupted=True))
         checked = _check(project, target, budget.get(target.name), base, stop, record)
-        told(checked.result)
+        on_result(checked.result)
         return checked
 
     with ThreadPoolExecutor(at_once(len(project.targets), jobs)) as pool:

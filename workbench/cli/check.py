@@ -122,7 +122,7 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int
     if base is None:
         base = runs.last_accepted(file)
     progress = _Progress(len(project.targets), bool(given["quiet"]))
-    made = partial(runs.check, project, budget, base=base, told=progress.told)
+    made = partial(runs.check, project, budget, base=base, on_result=progress.done)
     jobs = given["jobs"] or 0
     if given["executor"] == "ray":
         from tcw.workbench.check.on_ray import NoRay, OnRay
@@ -254,7 +254,7 @@ class _Progress:
         self._left = targets
         self._quiet = quiet or targets < 2
 
-    def told(self, result: TargetResult) -> None:
+    def done(self, result: TargetResult) -> None:
         self._left -= 1
         if not self._quiet:
             left = f", {self._left} left" if self._left else ""

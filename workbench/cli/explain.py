@@ -3,7 +3,7 @@
 FILE defines `model` and `example_inputs`, or is a script that calls torch.compile itself.
 `example_inputs` is one input set (a tuple, a dict, or a pair of both), a list of input sets (one
 call each), or a function that returns either. Arguments for a script come after `--`. `tcw run`
-records any other program. FILE may also be a trace, a folder of traces, or a log of torch's
+records any other program. FILE may also be a trace, a folder of traces, or a torch log
 (TORCH_TRACE): its report is printed, and nothing is run.
 
 \b
@@ -124,7 +124,7 @@ def only_for_reading(ctx: click.Context, path: Path) -> None:
 
 
 def _recorded(ctx: click.Context, path: Path) -> int:
-    """What a trace, a log of torch's or a folder of either says: nothing is run."""
+    """What a trace, a torch log or a folder of either says: nothing is run."""
     from tcw.workbench.cli.open import check
     from tcw.workbench.request.folders import (
         has_several,

@@ -111,8 +111,8 @@ def _write_redacted(outputs: Outputs, file: Path, output: Path) -> int:
     encode = msgspec.json.Encoder().encode
     text = "".join(encode(one).decode() + "\n" for one in records)
     if outputs.write("--output", output, text, TRACE):
-        told = next(one.message for one in records if isinstance(one, Warned))
-        say(f"{output}: {told}")
+        removed = next(one.message for one in records if isinstance(one, Warned))
+        say(f"{output}: {removed}")
     return outputs.code(codes.OK)
 
 

@@ -1,6 +1,6 @@
 """Browse a recorded trace in the terminal.
 
-FILE is a trace written by `tcw explain --trace FILE`, a log of torch's (TORCH_TRACE), or a folder
+FILE is a trace written by `tcw explain --trace FILE`, a torch log (TORCH_TRACE), or a folder
 of them, as `tcw run` writes it; a trace may still be growing. A folder of several traces
 opens at what the ranks did differently. Everything is read from the trace, so one from another
 machine opens as well. With a second trace, OTHER, the workbench shows what OTHER does differently,
@@ -74,16 +74,16 @@ def command(
         python_file(source)
     with importing_screen("open"):
         from tcw.workbench.tui.app import run
-        from tcw.workbench.tui.compile_plan import Word
+        from tcw.workbench.tui.compile_plan import Allowed
 
-    word = Word(source, model, yes, view_only)
+    allowed = Allowed(source, model, yes, view_only)
     several = several_in(file) if folder else None
     return run(
         several.usual.file if several is not None else other or file,
         predict=predict,
         questions=questions,
         ascii_only=ascii_only,
-        word=word,
+        allowed=allowed,
         base=file if other is not None else None,
         several=several,
         follow=follow,
@@ -108,7 +108,7 @@ def check(file: Path) -> None:
     if not records and decoder.start is None and not _may_grow(head):
         hint = f"; did you mean 'tcw explain {file}'?" if file.suffix == ".py" else ""
         raise click.UsageError(
-            f"{file} is not a tcw trace, nor a log of torch's: no record in its first lines{hint}"
+            f"{file} is not a tcw trace or a torch log: no record in its first lines{hint}"
         )
 
 

@@ -86,11 +86,11 @@ def command(folder: Path | None, size: int, quiet: bool, program: tuple[str, ...
         _remove_if_empty(folder)
         raise
     try:
-        told = any(folder.iterdir()) if quiet else _told(folder)
+        compiled = any(folder.iterdir()) if quiet else _reported(folder)
     except OSError as error:
         say(f"{folder}: {error.strerror}")
         return codes.unwritten(code)
-    if not told:
+    if not compiled:
         _remove_if_empty(folder)
     return code
 
@@ -103,7 +103,7 @@ def _size(value: str | None) -> int:
         raise click.BadParameter(str(error)) from error
 
 
-def _told(folder: Path) -> bool:
+def _reported(folder: Path) -> bool:
     from tcw.workbench.request.folders import tell
 
     found = tell(folder, "stderr")
@@ -238,9 +238,9 @@ def _waited(process: subprocess.Popen[bytes]) -> int:
         status = process.poll()
         if status is not None:
             return status
-        told = signal.sigtimedwait(wanted, 1.0)
-        if told is None or told.si_signo == signal.SIGCHLD:
+        received = signal.sigtimedwait(wanted, 1.0)
+        if received is None or received.si_signo == signal.SIGCHLD:
             continue
-        if told.si_code != _FROM_TERMINAL:
+        if received.si_code != _FROM_TERMINAL:
             with contextlib.suppress(ProcessLookupError):
-                process.send_signal(told.si_signo)
+                process.send_signal(received.si_signo)

@@ -61,7 +61,7 @@ def named_trace(file: Path) -> bool:
 
 
 def is_log(file: Path) -> bool:
-    """Whether `file` is read as a log of torch's (`TORCH_TRACE`): such a file is never run."""
+    """Whether `file` is read as a torch log (`TORCH_TRACE`): such a file is never run."""
     file, _ = process_of(file)
     if file.suffix.lower() == ".py" or not file.is_file():
         return False

@@ -1,4 +1,4 @@
-"""A folder of traces, as `tcw run` and TCW_RECORD write it, or of torch's logs (`TORCH_TRACE`): one
+"""A folder of traces, as `tcw run` and TCW_RECORD write it, or of torch logs (`TORCH_TRACE`): one
 file a process."""
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def only_trace(folder: Path) -> Path:
         found = traces(folder)
     if not found:
         raise click.UsageError(
-            f"{folder} is a folder without traces (*{TRACE}) or logs of torch's (*.log)"
+            f"{folder} is a folder without traces (*{TRACE}) or torch logs (*.log)"
         )
     if len(found) > 1:
         names = "\n".join(f"  {one}" for one in found)

@@ -58,7 +58,7 @@ def path_option(*names: str, help: str, metavar: str = "FILE") -> Callable[[Any]
 def repeatable(
     *names: str, metavar: str, help: str, read: Callable[[str], str] | None = None
 ) -> Callable[[Any], Any]:
-    """An option that may be given several times. `read` makes of each text what is passed on, and
+    """An option that may be given several times. `read` turns each text into what is passed on, and
     raises an error whose message says what is expected."""
 
     def checked(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:

@@ -78,12 +78,12 @@ def repository(file: Path) -> Path:
     """The top of the repository that a file is in, or would be. Raises `NoRevision`."""
     folder = next(one for one in file.resolve().parents if one.is_dir())
     try:
-        told = git(folder, "rev-parse", "--show-toplevel")
+        printed = git(folder, "rev-parse", "--show-toplevel")
     except NoRevision as error:
         if "not a git repository" in str(error):
             raise NoRevision(f"{folder} is not in a git repository") from error
         raise
-    return Path(os.fsdecode(told.removesuffix(b"\n"))).resolve()
+    return Path(os.fsdecode(printed.removesuffix(b"\n"))).resolve()
 
 
 def _has(top: Path, commit: str, inside: Path) -> bool:
@@ -96,8 +96,8 @@ def _has(top: Path, commit: str, inside: Path) -> bool:
 
 def _renamed(top: Path, commit: str) -> Mapping[Path, Path]:
     """Files of the working tree that have another name in the commit -> that name."""
-    told = git(top, "diff", "--find-renames", "--diff-filter=R", "--name-status", "-z", commit)
-    words = [os.fsdecode(word) for word in told.split(b"\0") if word]
+    printed = git(top, "diff", "--find-renames", "--diff-filter=R", "--name-status", "-z", commit)
+    words = [os.fsdecode(word) for word in printed.split(b"\0") if word]
     return {
         Path(new): Path(old)
         for _, old, new in zip(words[::3], words[1::3], words[2::3], strict=True)
@@ -131,9 +131,9 @@ def changed_files(folder: Path, revision: str) -> set[Path]:
     included. Raises `NoRevision`."""
     top = repository(folder / "file")
     commit = _commit(top, revision)
-    told = git(top, "diff", "--name-only", "-z", "--no-renames", commit)
-    told += git(top, "ls-files", "--others", "--exclude-standard", "-z")
-    return {(top / os.fsdecode(name)).resolve() for name in told.split(b"\0") if name}
+    printed = git(top, "diff", "--name-only", "-z", "--no-renames", commit)
+    printed += git(top, "ls-files", "--others", "--exclude-standard", "-z")
+    return {(top / os.fsdecode(name)).resolve() for name in printed.split(b"\0") if name}
 
 
 def text_at(file: Path, revision: str) -> bytes:

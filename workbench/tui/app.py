@@ -33,7 +33,7 @@ from tcw.viewers.teaching.predict import QUESTIONS
 from tcw.viewers.text.processes import Several
 from tcw.workbench.request import codes
 from tcw.workbench.tui.bench import Bench
-from tcw.workbench.tui.compile_plan import Word
+from tcw.workbench.tui.compile_plan import Allowed
 from tcw.workbench.tui.feed import Feed, FileFeed, LiveFeed, Starts
 
 TERMINALS = ("ansi", "cons25", "dumb", "linux", "vt100", "vt102", "vt220")
@@ -95,12 +95,12 @@ class Workbench(App[None]):
         drive: Starts | None = None,
         questions: int = QUESTIONS,
         ascii_only: bool = False,
-        word: Word | None = None,
+        allowed: Allowed | None = None,
         against: Derived | None = None,
         several: Several | None = None,
         follow: Callable[[], Several | None] | None = None,
     ) -> None:
-        """`word`: what the reader said about compiling a recorded file again. `against`: another
+        """`allowed`: what the reader said about compiling a recorded file again. `against`: another
         recording to compare with. `several`: the processes of the folder that `source` is in.
         `follow`: looks at that folder again; None if nothing has changed."""
         colourless = theme == "mono" or (theme is None and "NO_COLOR" in os.environ)
@@ -114,7 +114,7 @@ class Workbench(App[None]):
         self.questions = questions
         """How many guesses about one graph; 0 for every pair."""
         self.drive = drive
-        self.word = word or Word()
+        self.allowed = allowed or Allowed()
         self.against = against
         self.several = several
         self.follow = follow
@@ -232,7 +232,7 @@ def run(
     predict: bool = False,
     questions: int = QUESTIONS,
     ascii_only: bool = False,
-    word: Word | None = None,
+    allowed: Allowed | None = None,
     base: Path | None = None,
     several: Several | None = None,
     follow: Callable[[], Several | None] | None = None,
@@ -258,7 +258,7 @@ def run(
             predict=predict,
             questions=questions,
             ascii_only=ascii_only or _ascii_terminal(),
-            word=word,
+            allowed=allowed,
             against=against,
             several=several,
             follow=follow,

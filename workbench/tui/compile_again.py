@@ -13,7 +13,7 @@ from tcw.compiler.trace.records import Settings
 from tcw.viewers.plain import plain
 from tcw.viewers.recording import Recording, lines_of
 from tcw.workbench import linux
-from tcw.workbench.tui.compile_plan import CompilePlan, RunRefused, Word, reviewed
+from tcw.workbench.tui.compile_plan import Allowed, CompilePlan, RunRefused, reviewed
 from tcw.workbench.tui.desk import Controller
 from tcw.workbench.tui.feed import LiveFeed
 from tcw.workbench.tui.overlay import Consent
@@ -28,9 +28,9 @@ class CompileAgain(Controller):
     """Drives a compile, on a screen in place of this one."""
 
     @property
-    def word(self) -> Word:
+    def allowed(self) -> Allowed:
         """What the reader allowed traces to run, on the command line."""
-        found: Word = self.desk.app.word  # type: ignore[attr-defined]
+        found: Allowed = self.desk.app.allowed  # type: ignore[attr-defined]
         return found
 
     def run_again(self, wanted: Settings, why: str, until: Breakpoint | None = None) -> None:
@@ -52,11 +52,11 @@ class CompileAgain(Controller):
             if trace is not None and (trace.exists() or not trace.parent.is_dir()):
                 where = "exists already" if trace.exists() else "has no folder"
                 desk.say(f"{plain(trace.name)} {where}: nothing was run")
-            elif not plan.things or self.word.yes:
+            elif not plan.lines or self.allowed.yes:
                 self._start(wanted, plan, why, until, trace)
             else:
                 desk.app.push_screen(
-                    Consent(desk.look, why, plan.things),
+                    Consent(desk.look, why, plan.lines),
                     lambda yes: (
                         self._start(wanted, plan, why, until, trace)
                         if yes
@@ -64,14 +64,14 @@ class CompileAgain(Controller):
                     ),
                 )
 
-        changed = differs(desk.recording, plan.settings) if not plan.things else ""
+        changed = differs(desk.recording, plan.settings) if not plan.lines else ""
         desk.ask_words(f"{plain(changed)}keep the new recording in (empty: nowhere)", "", kept)
 
     def _plan(self, wanted: Settings) -> CompilePlan:
         """Raises `RunRefused`."""
         if isinstance(self.desk.feed, LiveFeed):
             return CompilePlan(wanted)
-        return reviewed(wanted, self.desk.recording, self.word)
+        return reviewed(wanted, self.desk.recording, self.allowed)
 
     def _start(
         self,

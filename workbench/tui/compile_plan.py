@@ -40,8 +40,8 @@ LARGE = 1 << 30
 
 
 @dataclass(frozen=True)
-class Word:
-    """What the reader said on the command line of `tcw open`."""
+class Allowed:
+    """What the reader allowed on the command line of `tcw open`."""
 
     file: Path | None = None
     """Compile this file again, in place of the one that the trace names."""
@@ -58,8 +58,8 @@ class RunRefused(Exception):
 
 
 @dataclass(frozen=True)
-class Thing:
-    """One thing that would run, or that says how."""
+class PlanLine:
+    """What would run, or how."""
 
     name: str
     value: str
@@ -72,7 +72,7 @@ class CompilePlan:
     """A compile that may be started."""
 
     settings: Settings
-    things: tuple[Thing, ...] = ()
+    lines: tuple[PlanLine, ...] = ()
     """From the trace; none where the settings are of the reader's own command line, or of an
     earlier yes."""
 
@@ -87,33 +87,33 @@ def plain_name(model: str) -> bool:
     return not model or model.isidentifier()
 
 
-def reviewed(wanted: Settings, recording: Recording, word: Word) -> CompilePlan:
+def reviewed(wanted: Settings, recording: Recording, allowed: Allowed) -> CompilePlan:
     """What would run for settings that come from the recording. Raises `RunRefused`."""
-    if word.view_only:
+    if allowed.view_only:
         raise RunRefused("Compiling again is off: this was opened with --view-only")
     if wanted.program:
         raise RunRefused("This is a recording of a program in its own process: run that again")
-    if wanted.redacted and word.file is None:
+    if wanted.redacted and allowed.file is None:
         raise RunRefused(
             "This trace is redacted and does not name its file. To compile it: "
             f"tcw open TRACE --file FILE{' --model EXPR' if wanted.model else ''}"
         )
-    if not word.model and not plain_name(wanted.model):
+    if not allowed.model and not plain_name(wanted.model):
         raise RunRefused(
             f"The trace asks for the model {_cut(repr(wanted.model))}. An expression is run only "
             "where it is your own: tcw open TRACE --model EXPR. A trace may ask for a plain name"
         )
-    file, text = _file(word.file or Path(wanted.file), word)
+    file, text = _file(allowed.file or Path(wanted.file), allowed)
     differs = _differs(recording.source(wanted.file), text)
-    if differs and word.file is None:
+    if differs and allowed.file is None:
         raise RunRefused(
             f"{file} is not the file that was recorded: {differs}. To compile it all the same: "
             f"tcw open TRACE --file {file}"
         )
     settings: Settings = structs.replace(
-        _checked(wanted), file=str(file), model=word.model or wanted.model
+        _checked(wanted), file=str(file), model=allowed.model or wanted.model
     )
-    listed = tuple(things(settings, wanted, word, differs))
+    listed = tuple(plan_lines(settings, wanted, allowed, differs))
     if sum(len(one.value) + len(one.note) for one in listed) > MOST_CHARACTERS:
         raise RunRefused(
             "The trace asks for more than a person can review: compile the file with tcw step"
@@ -121,7 +121,7 @@ def reviewed(wanted: Settings, recording: Recording, word: Word) -> CompilePlan:
     return CompilePlan(settings, listed)
 
 
-def _file(named: Path, word: Word) -> tuple[Path, bytes]:
+def _file(named: Path, allowed: Allowed) -> tuple[Path, bytes]:
     """Where the file really is, and its text."""
     try:
         file, here = Path(os.path.realpath(named)), Path(os.path.realpath("."))
@@ -135,7 +135,7 @@ def _file(named: Path, word: Word) -> tuple[Path, bytes]:
         raise RunRefused(_cut(f"{named}: {error.strerror or error}")) from error
     except ValueError as error:
         raise RunRefused(f"{_cut(repr(str(named)))} is not a file name") from error
-    if word.file is None and not file.is_relative_to(here):
+    if allowed.file is None and not file.is_relative_to(here):
         raise RunRefused(
             f"{file} is not in this folder, {here}. To compile it all the same: "
             f"tcw open TRACE --file {file}"
@@ -180,35 +180,37 @@ def _leads_out(file: str) -> bool:
     return os.path.isabs(file) or file.split(os.sep)[0] == os.pardir
 
 
-def things(settings: Settings, wanted: Settings, word: Word, differs: str) -> Iterator[Thing]:
+def plan_lines(
+    settings: Settings, wanted: Settings, allowed: Allowed, differs: str
+) -> Iterator[PlanLine]:
     """All that would run and how, what runs first; the reader's own words are marked."""
     recorded = "" if settings.file == wanted.file else f"; recorded as {wanted.file}"
-    whose = "yours, by --file: " if word.file is not None else ""
-    yield Thing(
+    whose = "yours, by --file: " if allowed.file is not None else ""
+    yield PlanLine(
         "file",
         settings.file,
         f"{whose}{differs or 'its text is the recorded one'}{recorded}",
         warns=bool(differs),
     )
-    yield Thing(
+    yield PlanLine(
         "folder", os.path.dirname(settings.file), "what the file imports is looked for here"
     )
-    whose = "yours, by --model" if word.model else "a name in the file"
-    yield Thing("model", settings.model or "model", whose)
+    whose = "yours, by --model" if allowed.model else "a name in the file"
+    yield PlanLine("model", settings.model or "model", whose)
     for text in settings.inputs:
         size = sum(map(_bytes, _arguments(text)))
-        yield Thing("inputs", text, bytes_text(size) if size else "", warns=size >= LARGE)
+        yield PlanLine("inputs", text, bytes_text(size) if size else "", warns=size >= LARGE)
     if not settings.inputs:
-        yield Thing("inputs", "those of the file")
+        yield PlanLine("inputs", "those of the file")
     for argument in settings.arguments:
-        yield Thing("argument", argument, "of the script, in sys.argv")
+        yield PlanLine("argument", argument, "of the script, in sys.argv")
     for one in settings.edits:
-        yield Thing("edit", one, "on a copy, in memory")
+        yield PlanLine("edit", one, "on a copy, in memory")
     for line in settings.torch_settings:
-        yield Thing("set", line, "a setting of torch can name programs that are run", warns=True)
+        yield PlanLine("set", line, "a setting of torch can name programs that are run", warns=True)
     for id, choice in settings.overrides.items():
-        yield Thing("override", f"{id} = {choice}")
-    yield Thing("how", ", ".join(_how(settings)))
+        yield PlanLine("override", f"{id} = {choice}")
+    yield PlanLine("how", ", ".join(_how(settings)))
 
 
 def _how(settings: Settings) -> Iterator[str]:

@@ -128,7 +128,7 @@ class Deciding(Controller):
         until = Breakpoint(number=0, kind="decision", id=decision.id)
         words = because({}, {decision.id: choice})
         only = PaletteChoice(f"{late}  {words}", partial(self._list, decision, choice))
-        if not driven and self.again.word.view_only:
+        if not driven and self.again.allowed.view_only:
             return [only]
         return [
             PaletteChoice(compare, partial(self._compile, decision, choice)),

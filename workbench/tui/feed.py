@@ -112,7 +112,7 @@ class FileFeed:
                 records = self._decode(follower)
                 if first and not records and self.decoder.losses.damaged:
                     raise TraceError(
-                        f"{self.file} is not a tcw trace, nor a log of torch's: no line is a record"
+                        f"{self.file} is not a tcw trace or a torch log: no line is a record"
                     )
                 if first or records:
                     self._post(Delivered(records))

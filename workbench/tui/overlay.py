@@ -18,7 +18,7 @@ from tcw.viewers.kit.spans import Line, Role, width_of
 from tcw.viewers.kit.theme import Theme, Tint
 from tcw.viewers.panes.rows import BLANK, Row
 from tcw.viewers.plain import plain
-from tcw.workbench.tui.compile_plan import Thing
+from tcw.workbench.tui.compile_plan import PlanLine
 from tcw.workbench.tui.paint import exactly, paint
 
 Answer = TypeVar("Answer")
@@ -194,13 +194,13 @@ WIDEST = 100
 
 class Consent(Dialog[bool]):
     """Lists everything that would run, in full: long values wrap, and `y` counts only with the last
-    row on the screen. Without `things` it says why the file cannot run."""
+    row on the screen. Without `lines` it says why the file cannot run."""
 
-    def __init__(self, theme: Theme, why: str, things: Sequence[Thing] = ()) -> None:
+    def __init__(self, theme: Theme, why: str, lines: Sequence[PlanLine] = ()) -> None:
         """`why`: the reason for the new compile, or why there can be none."""
         super().__init__(theme)
         self.why = why
-        self.things = things
+        self.lines = lines
         self.first = 0
         self.ready = False
         """Painted. Keys typed before that do not count."""
@@ -232,7 +232,7 @@ class Consent(Dialog[bool]):
         self.fill(_indented(lines), width, len(lines) + 1)
 
     def _head(self, width: int) -> list[Line]:
-        if not self.things:
+        if not self.lines:
             return [(("Nothing was run", "title"),), ()]
         said = (
             "The trace names all of this, and whoever made the trace may mean harm. It would run "
@@ -242,12 +242,12 @@ class Consent(Dialog[bool]):
         return [*asked, *(((one, "dim"),) for one in wrap(said, width - 4)), ()]
 
     def _body(self, width: int) -> list[Line]:
-        if not self.things:
+        if not self.lines:
             return [((one, "text"),) for one in wrap(self.why, width - 4)]
-        return [line for one in self.things for line in _lines(one, width - 4)]
+        return [line for one in self.lines for line in _lines(one, width - 4)]
 
     def _foot(self) -> Line:
-        if not self.things:
+        if not self.lines:
             return (("esc ", "key"), ("back", "dim"))
         if not self.seen:
             left = f"{self.last - self.first} more below  "
@@ -260,7 +260,7 @@ class Consent(Dialog[bool]):
         by |= {"pageup": -page, "ctrl+d": page, "ctrl+u": -page}
         if event.key in by:
             self.scroll_rows(by[event.key])
-        elif event.key == "y" and self.things:
+        elif event.key == "y" and self.lines:
             if self.ready and self.seen:
                 self.dismiss(True)
         else:
@@ -277,17 +277,17 @@ class Consent(Dialog[bool]):
         self.scroll_rows(-1)
 
 
-def _lines(thing: Thing, width: int) -> list[Line]:
-    """The whole value of a thing, then its note, on the same line if there is room."""
+def _lines(line: PlanLine, width: int) -> list[Line]:
+    """The whole value, then its note, on the same line if there is room."""
     room = max(10, width - NAMES)
-    value: Role = "warn" if thing.warns else "text"
-    rows: list[Line] = [((one, value),) for one in _chopped(thing.value, room)]
-    note = plain(thing.note)
+    value: Role = "warn" if line.warns else "text"
+    rows: list[Line] = [((one, value),) for one in _chopped(line.value, room)]
+    note = plain(line.note)
     if width_of(rows[-1]) + 2 + cell_len(note) <= room:
         rows[-1] = (*rows[-1], (f"  {note}".rstrip(), "dim"))
     else:
         rows += [((one, "dim"),) for one in _chopped(note, room)]
-    names = [thing.name, *[""] * (len(rows) - 1)]
+    names = [line.name, *[""] * (len(rows) - 1)]
     return [((pad(name, NAMES), "key"), *row) for name, row in zip(names, rows, strict=True)]
 
 

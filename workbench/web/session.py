@@ -220,8 +220,8 @@ async def _stop(process: Process) -> None:
                 await asyncio.wait_for(process.wait(), LEFT_OPEN)
 
 
-async def _write_meta(process: Process, told: dict[str, str | int]) -> None:
-    await _write(process, b"M", json.dumps(told).encode())
+async def _write_meta(process: Process, fields: dict[str, str | int]) -> None:
+    await _write(process, b"M", json.dumps(fields).encode())
 
 
 async def _write(process: Process, kind: bytes, payload: bytes) -> None:

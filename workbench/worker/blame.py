@@ -242,7 +242,7 @@ def of_recording(error: BaseException) -> Blame:
         return Blame("tcw")
     if isinstance(error, Warning):
         return Blame(
-            "torch", hint="PYTHONWARNINGS makes this warning of torch's an error: take `error` off"
+            "torch", hint="PYTHONWARNINGS turns this torch warning into an error: take `error` off"
         )
     if isinstance(error, UnicodeError):
         return Blame(

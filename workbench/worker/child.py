@@ -116,7 +116,7 @@ class Child:
     def finish(self) -> tuple[list[Failure], End]:
         """Release the worker, read the rest, and return how it ended: the worker's own end record,
         or what is known of its death."""
-        self._let_go()
+        self._release()
         self.wait(time.monotonic() + _DRAIN_SECONDS, stoppable=False)
         for output in self._outputs.values():
             output.close()
@@ -131,7 +131,7 @@ class Child:
 
     def close(self) -> None:
         """Remove all that is left of it."""
-        self._let_go()
+        self._release()
         if self._process is not None:
             self._reap(self._process)
         for key in list(self._selector.get_map().values()):
@@ -293,7 +293,7 @@ class Child:
     def _read_status(self, data: bytes) -> None:
         self._status += data
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         """Close the lifeline, so that the guardian kills every process of the recording."""
         if self._lifeline >= 0:
             os.close(self._lifeline)

@@ -151,7 +151,7 @@ def _raised_in(error: BaseException, module: ModuleType) -> bool:
 
 
 def _formatted(error: BaseException, whole: bool = False, context: bool = True) -> str:
-    """The traceback as Python prints it, without our frames, and with only the deepest of torch's.
+    """The traceback as Python prints it, without our frames, and with only torch's deepest.
     `whole` keeps all frames; without `context`, exceptions that were being handled are left out."""
     try:
         found = traceback.TracebackException.from_exception(error, limit=-200)

@@ -10,8 +10,9 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import difference
 from tcw.viewers.summary.differences.difference_words import call_words
 from tcw.workbench.cli.in_turn import ROUNDS, TURNS, in_turn
-from tcw.workbench.cli.trials import OnRecord, Start
+from tcw.workbench.cli.trials import Start
 from tcw.workbench.worker.client import Driver
+from tcw.workbench.worker.trace_file import OnRecord
 
 SIDES = ((Settings(file="/a.py"), ""), (Settings(file="/b.py"), "/python"))
 

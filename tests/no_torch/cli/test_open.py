@@ -12,7 +12,7 @@ import pytest
 from tcw.workbench.cli.main import main
 from tcw.workbench.request import codes
 from tcw.workbench.tui import app
-from tcw.workbench.tui.compile_plan import Word
+from tcw.workbench.tui.compile_plan import Allowed
 from tests.no_torch.cli.test_commands import ROOT
 from tests.no_torch.tui.conftest import block_file
 
@@ -20,12 +20,12 @@ __all__ = ["block_file"]
 
 
 @pytest.fixture
-def words(monkeypatch: pytest.MonkeyPatch) -> list[Word]:
+def words(monkeypatch: pytest.MonkeyPatch) -> list[Allowed]:
     """What was said of the traces that were opened; none is shown."""
-    given: list[Word] = []
+    given: list[Allowed] = []
 
-    def run(path: Path, *, word: Word, **_: object) -> int:
-        given.append(word)
+    def run(path: Path, *, allowed: Allowed, **_: object) -> int:
+        given.append(allowed)
         return 0
 
     monkeypatch.setenv("TEXTUAL_DRIVER", "none")
@@ -33,14 +33,14 @@ def words(monkeypatch: pytest.MonkeyPatch) -> list[Word]:
     return given
 
 
-def test_the_word_of_the_reader(words: list[Word], block_file: Path, tmp_path: Path) -> None:
+def test_the_word_of_the_reader(words: list[Allowed], block_file: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.py"
     model.write_text("model = 1\n")
     assert main(["open", str(block_file)]) == codes.OK
     given = ["--file", str(model), "--model", "Net(4)", "--yes"]
     assert main(["open", str(block_file), *given]) == codes.OK
     assert main(["open", str(block_file), "--view-only"]) == codes.OK
-    assert words == [Word(), Word(model, "Net(4)", yes=True), Word(view_only=True)]
+    assert words == [Allowed(), Allowed(model, "Net(4)", yes=True), Allowed(view_only=True)]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_the_word_of_the_reader(words: list[Word], block_file: Path, tmp_path: P
 def test_what_cannot_be_meant(
     options: list[str],
     says: str,
-    words: list[Word],
+    words: list[Allowed],
     block_file: Path,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,

@@ -15,7 +15,7 @@ from tcw.viewers.kit.theme import ThemeName
 from tcw.viewers.panes.view import Derived
 from tcw.workbench.tui.app import Workbench
 from tcw.workbench.tui.bench import Bench
-from tcw.workbench.tui.compile_plan import Word
+from tcw.workbench.tui.compile_plan import Allowed
 from tcw.workbench.tui.feed import LiveFeed
 from tcw.workbench.tui.pane import PaneView
 from tcw.workbench.tui.picture import painted, picture
@@ -126,10 +126,10 @@ def open_trace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Open:
         path: Path,
         size: tuple[int, int] = (120, 40),
         theme: ThemeName | None = None,
-        word: Word | None = None,
+        allowed: Allowed | None = None,
         against: Derived | None = None,
     ) -> AsyncIterator[Reader]:
-        app = Workbench(path, theme, word=word, against=against)
+        app = Workbench(path, theme, allowed=allowed, against=against)
         async with app.run_test(size=size) as pilot:
             reader = Reader(app, pilot)
             await reader.until(lambda: reader.bench.state != "opening")

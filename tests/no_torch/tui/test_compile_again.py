@@ -20,7 +20,7 @@ from tcw.compiler.trace.records import (
 from tcw.viewers.panes.targets import ToSuggestion
 from tcw.viewers.summary.decided import choice_of
 from tcw.workbench.tui import compile_again
-from tcw.workbench.tui.compile_plan import Word
+from tcw.workbench.tui.compile_plan import Allowed
 from tests.block_capture import LINES
 from tests.block_trace import block_trace
 from tests.decided import is_test
@@ -215,7 +215,7 @@ async def test_what_a_cause_suggests_is_tried(
     model = tmp_path / "model.py"
     model.write_text("model = 1\n")
     again = Again()
-    async with open_trace(file, word=Word(file=model)) as reader:
+    async with open_trace(file, allowed=Allowed(file=model)) as reader:
         reader.app.drive = again
         pane = reader.pane("profile-why")
         rows = [n for n, row in enumerate(pane.rows) if isinstance(row.opens, ToSuggestion)]

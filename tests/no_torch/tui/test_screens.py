@@ -24,7 +24,7 @@ from tcw.compiler.trace.records import (
     Trial,
 )
 from tcw.viewers.panes.arrangement import ARRANGEMENTS
-from tcw.workbench.tui.compile_plan import Word, things
+from tcw.workbench.tui.compile_plan import Allowed, plan_lines
 from tcw.workbench.tui.hints import GOES
 from tcw.workbench.tui.notes import Writing
 from tcw.workbench.tui.overlay import Consent
@@ -198,7 +198,7 @@ async def _strange(reader: Reader) -> AsyncIterator[str]:
         arguments=("--epochs", "1"),
         overrides={FUSE: "apart"},
     )
-    plan = tuple(things(wanted, wanted, Word(), ""))
+    plan = tuple(plan_lines(wanted, wanted, Allowed(), ""))
     reader.app.push_screen(Consent(reader.bench.look, "mode max-autotune", plan))
     await reader.settle()
     yield "consent"

@@ -12,7 +12,7 @@ import pytest
 from tcw.compiler.control.commands import Rerun
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.recording import Recording
-from tcw.workbench.tui.compile_plan import RunRefused, Word, reviewed
+from tcw.workbench.tui.compile_plan import Allowed, RunRefused, reviewed
 from tcw.workbench.tui.overlay import Consent
 from tests.block_capture import LINES
 from tests.no_torch.strangers import RUNS, stranger, unlike_files
@@ -165,7 +165,7 @@ async def test_what_changes_while_it_is_asked_is_not_run(
     open_trace: Open, block: Path, tmp_path: Path
 ) -> None:
     again = Again()
-    async with open_trace(mailed(tmp_path, block), word=Word(file=block)) as reader:
+    async with open_trace(mailed(tmp_path, block), allowed=Allowed(file=block)) as reader:
         reader.app.drive = again
         await by_settings(reader)
         await reader.press("enter")
@@ -228,7 +228,7 @@ async def test_yes_on_the_command_line_is_not_asked_again(
     open_trace: Open, block: Path, tmp_path: Path
 ) -> None:
     again = Again()
-    async with open_trace(mailed(tmp_path, block), word=Word(yes=True)) as reader:
+    async with open_trace(mailed(tmp_path, block), allowed=Allowed(yes=True)) as reader:
         reader.app.drive = again
         await by_settings(reader)
         await reader.press("enter")
@@ -239,7 +239,7 @@ async def test_view_only_runs_nothing_and_says_so(
     open_trace: Open, block: Path, tmp_path: Path
 ) -> None:
     again = Again()
-    async with open_trace(mailed(tmp_path, block), word=Word(view_only=True)) as reader:
+    async with open_trace(mailed(tmp_path, block), allowed=Allowed(view_only=True)) as reader:
         reader.app.drive = again
         reader.bench.view.pair = FUSE
         await reader.press("v")
@@ -254,19 +254,21 @@ async def test_view_only_runs_nothing_and_says_so(
 # What may run at all
 
 
-def refused(block: Path, word: Word | None = None, file: str | None = None, **asked: object) -> str:
+def refused(
+    block: Path, allowed: Allowed | None = None, file: str | None = None, **asked: object
+) -> str:
     records = stranger(str(block) if file is None else file, **asked)
     settings = records[0].settings  # type: ignore[union-attr]
     assert isinstance(settings, Settings)
     with pytest.raises(RunRefused) as found:
-        reviewed(settings, Recording(records), word or Word())
+        reviewed(settings, Recording(records), allowed or Allowed())
     return str(found.value)
 
 
 def test_files_that_are_none(block: Path, tmp_path: Path) -> None:
     for file in unlike_files(tmp_path):
         assert refused(block, file=file)
-        assert refused(block, Word(yes=True), file=file)
+        assert refused(block, Allowed(yes=True), file=file)
     os.mkfifo(tmp_path / "fifo.py")
     assert "not a file" in refused(block, file=str(tmp_path / "fifo.py"))
     for name, text in (("run.tcw", TEXT), ("run.py", '{"record": 1}\n')):
@@ -286,22 +288,22 @@ def test_a_file_elsewhere_takes_a_word(
     (inner / "link.py").symlink_to(block)
     monkeypatch.chdir(inner)
     for file in (str(block), "../block.py", str(inner / "link.py"), str(inner / ".." / "block.py")):
-        assert f"tcw open TRACE --file {block}" in refused(block, Word(yes=yes), file=file)
+        assert f"tcw open TRACE --file {block}" in refused(block, Allowed(yes=yes), file=file)
     records = stranger(str(block))
-    plan = reviewed(records[0].settings, Recording(records), Word(file=block))  # type: ignore[union-attr]
+    plan = reviewed(records[0].settings, Recording(records), Allowed(file=block))  # type: ignore[union-attr]
     assert plan.settings.file == str(block)
 
 
 @pytest.mark.parametrize("yes", [False, True])
 def test_another_text_takes_a_word(yes: bool, block: Path) -> None:
     block.write_text(TEXT + "import os\n")
-    assert "differs from the recorded one" in refused(block, Word(yes=yes))
+    assert "differs from the recorded one" in refused(block, Allowed(yes=yes))
     records = stranger(str(block))
-    plan = reviewed(records[0].settings, Recording(records), Word(file=block))  # type: ignore[union-attr]
-    assert "differs from the recorded one" in plan.things[0].note
+    plan = reviewed(records[0].settings, Recording(records), Allowed(file=block))  # type: ignore[union-attr]
+    assert "differs from the recorded one" in plan.lines[0].note
     without = [one for one in records if type(one).__name__ != "Source"]
     with pytest.raises(RunRefused, match="no text of it to compare"):
-        reviewed(records[0].settings, Recording(without), Word())  # type: ignore[union-attr]
+        reviewed(records[0].settings, Recording(without), Allowed())  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
@@ -320,14 +322,14 @@ def test_another_text_takes_a_word(yes: bool, block: Path) -> None:
 def test_what_a_trace_may_not_ask_for(asked: dict[str, object], block: Path) -> None:
     words = refused(block, **asked)
     assert len(words) < 1000
-    assert refused(block, Word(yes=True), **asked) == words
+    assert refused(block, Allowed(yes=True), **asked) == words
 
 
 def test_a_readers_own_expression(block: Path) -> None:
     records = stranger(str(block), model=RUNS)
-    plan = reviewed(records[0].settings, Recording(records), Word(model="Net(4)"))  # type: ignore[union-attr]
+    plan = reviewed(records[0].settings, Recording(records), Allowed(model="Net(4)"))  # type: ignore[union-attr]
     assert plan.settings.model == "Net(4)"
-    assert any(one.note == "yours, by --model" for one in plan.things)
+    assert any(one.note == "yours, by --model" for one in plan.lines)
 
 
 async def test_overrides_are_written_here_and_through_no_link(
