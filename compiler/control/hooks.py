@@ -23,9 +23,9 @@ from tcw.compiler.trace.records import HookStatus, Stage
 if sys.version_info >= (3, 14):
     from annotationlib import Format
 
-    _UNEVALUATED: dict[str, Any] = {"annotation_format": Format.FORWARDREF}
+    _UNEVALUATED = {"annotation_format": Format.FORWARDREF}
 else:
-    _UNEVALUATED = {}
+    _UNEVALUATED: dict[str, Any] = {}
 
 Uninstall = Callable[[], None]
 
