@@ -7,7 +7,6 @@ operation and guard counts are those of torch's own compilation metrics.
 from __future__ import annotations
 
 import functools
-import inspect
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,7 +19,14 @@ from tcw.compiler.capture.callers import Caller, caller_of
 from tcw.compiler.capture.code_objects import function_location, original_code, resumes_at
 from tcw.compiler.capture.messages import one_line
 from tcw.compiler.control.error_words import first_line
-from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
+from tcw.compiler.control.hooks import (
+    RecordingHook,
+    Uninstall,
+    before_call,
+    patch,
+    signature_of,
+    undo_all,
+)
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import begin_compile, forget_compiles
@@ -87,7 +93,7 @@ def install(recorder: Recorder) -> Uninstall:
     forget_compiles()
     original_compile = convert_frame._compile
     original_trace = convert_frame.trace_frame
-    signature = inspect.signature(original_compile)
+    signature = signature_of(original_compile)
 
     @functools.wraps(original_compile)
     def _compile(*args: Any, **kwargs: Any) -> Any:

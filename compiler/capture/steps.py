@@ -162,9 +162,13 @@ def _argument(tx: Any, instruction: Any) -> str:
         target = tx.indexof.get(instruction.target)
         return "" if target is None else f"to {target}"
     value = instruction.argval
-    if value is None or instruction.arg is None:
+    # without a number: of no argument, or half of an instruction that Dynamo splits, such as
+    # LOAD_FAST_LOAD_FAST (Python 3.13)
+    if value is None or (instruction.arg is None and not isinstance(value, str)):
         return ""
-    if isinstance(value, str):
+    if instruction.opname == "LOAD_SPECIAL":
+        text = instruction.argrepr or repr(value)
+    elif isinstance(value, str):
         text = value if instruction.opname != "LOAD_CONST" else repr(value)
     elif isinstance(value, CodeType):
         text = f"<code {value.co_name}>"

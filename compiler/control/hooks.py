@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -18,6 +19,13 @@ from typing import Any
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.tried_on import TRIED_ON
 from tcw.compiler.trace.records import HookStatus, Stage
+
+if sys.version_info >= (3, 14):
+    from annotationlib import Format
+
+    _UNEVALUATED = {"annotation_format": Format.FORWARDREF}
+else:
+    _UNEVALUATED: dict[str, Any] = {}
 
 Uninstall = Callable[[], None]
 
@@ -102,7 +110,7 @@ def lacking(what: str, package: str = "torch") -> Missing:
 
 def _demand_parameters(found: object, path: str, package: str, names: Sequence[str]) -> None:
     try:
-        parameters = inspect.signature(found).parameters  # type: ignore[arg-type]
+        parameters = signature_of(found).parameters  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
@@ -110,6 +118,13 @@ def _demand_parameters(found: object, path: str, package: str, names: Sequence[s
     for name in names:
         if name and name not in parameters:
             raise lacking(f"{path} takes no parameter {name}", package)
+
+
+def signature_of(function: Callable[..., Any]) -> inspect.Signature:
+    """As `inspect.signature`, but evaluates no annotation that Python 3.14 has deferred: it may
+    name what only a type checker imports. Raises TypeError and ValueError where Python cannot
+    tell."""
+    return inspect.signature(function, **_UNEVALUATED)
 
 
 def version_of(package: str) -> str:

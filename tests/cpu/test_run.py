@@ -114,7 +114,8 @@ def test_a_training_loop_with_loader_workers(by_itself: bool, tmp_path: Path) ->
 
 
 def test_children_have_traces_of_their_own(tmp_path: Path) -> None:
-    """One that compiles anew, one that only calls what its parent compiled, one of a new Python."""
+    """One that compiles anew, one that only calls what its parent compiled, one of a new Python,
+    and one of multiprocessing's server, which Python 3.14 starts processes from."""
     text = """
         import multiprocessing, os, torch
 
@@ -139,21 +140,24 @@ def test_children_have_traces_of_their_own(tmp_path: Path) -> None:
                     work()
                     os._exit(5)
                 assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 5
-            other = multiprocessing.get_context("spawn").Process(target=child)
-            other.start()
-            other.join()
+            for method in ("spawn", "forkserver"):
+                other = multiprocessing.get_context(method).Process(target=child)
+                other.start()
+                other.join()
             first(torch.ones(3, 3))
     """
     write(tmp_path, text, counted=False)
     done = run(tmp_path, "-o", "traces", "program.py")
     assert done.code == 0, done.err
-    parent, forked, spawned = recordings(tmp_path / "traces")
-    assert [len(one.all(FrameEnd)) for one in (parent, forked, spawned)] == [2, 2, 2]
-    assert [one.end.status for one in (parent, forked, spawned)] == ["ok", "exited", "ok"]  # type: ignore[union-attr]
-    assert forked.end.exit_code == 5  # type: ignore[union-attr]
+    parent, *children = recordings(tmp_path / "traces")
+    assert len(children) == 3
+    assert [len(one.all(FrameEnd)) for one in (parent, *children)] == [2] * 4
+    ends = [one.end.status for one in (parent, *children)]  # type: ignore[union-attr]
+    assert ends == ["ok", "exited", "ok", "ok"]
+    assert children[0].end.exit_code == 5  # type: ignore[union-attr]
     assert not summarise(parent).breaks
-    assert len(summarise(forked).breaks) == len(summarise(spawned).breaks) == 1
-    assert "3 processes compiled, 2 different results" in done.err
+    assert [len(summarise(one).breaks) for one in children] == [1] * 3
+    assert "4 processes compiled, 2 different results" in done.err
     assert done.err.count("browse it:") == 2, "what two compiled is told once"
     assert "program.py:7" in done.err.partition(" against process ")[2], "what the others did"
 

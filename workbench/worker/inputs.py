@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from tcw.compiler.control.describe import class_name, describe
+from tcw.compiler.control.hooks import signature_of
 from tcw.compiler.control.user_error import UserError
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.trace.records import Location
@@ -129,7 +130,7 @@ def parameters(model: Callable[..., Any]) -> inspect.Signature | None:
     """The signature of the model's forward; None if Python cannot tell."""
     target = model.forward if isinstance(model, torch.nn.Module) else model
     try:
-        return inspect.signature(target)
+        return signature_of(target)
     except (TypeError, ValueError):
         return None
 

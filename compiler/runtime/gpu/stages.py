@@ -8,7 +8,6 @@ an MLIR context. Triton's front end in Python runs in one thread at a time.
 
 from __future__ import annotations
 
-import inspect
 import linecache
 import re
 import threading
@@ -19,6 +18,7 @@ from functools import cache
 from typing import Any
 
 from tcw.compiler.codegen.unit import DeviceKernel
+from tcw.compiler.control.hooks import signature_of
 from tcw.compiler.runtime.store import digest
 
 ALIGNED = 16
@@ -205,7 +205,7 @@ def _triton() -> _Triton:
         from triton.compiler.compiler import make_backend
     except ImportError as error:
         raise NoTriton(f"Triton is not installed ({error}); pip install triton") from error
-    found = list(inspect.signature(ASTSource.make_ir).parameters)
+    found = list(signature_of(ASTSource.make_ir).parameters)
     if found != MAKE_IR:
         raise NoTriton(
             f"not available in Triton {triton.__version__}: ASTSource.make_ir"

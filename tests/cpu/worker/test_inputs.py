@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from typing import Any
 
@@ -103,6 +104,16 @@ def test_names_of_arguments() -> None:
     named = named_arguments(parameters(model), (1, 2, 3, 4), {"c": 5, "d": 6})
     assert named == {"a": 1, "b": 2, "others[0]": 3, "others[1]": 4, "c": 5, "d": 6}
     assert named_arguments(None, (1,), {}) == {"args[0]": 1}
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="annotations are evaluated at once")
+def test_an_annotation_that_only_a_type_checker_imports() -> None:
+    names: dict[str, Any] = {}
+    source = "def forward(x: Tensor, scale: int = 2): pass"
+    exec(compile(source, "model.py", "exec", dont_inherit=True), names)
+    found = parameters(names["forward"])
+    assert found is not None
+    assert list(found.parameters) == ["x", "scale"]
 
 
 def test_marks_count_from_the_end_too() -> None:

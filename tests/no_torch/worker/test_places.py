@@ -2,6 +2,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tcw.compiler.trace.records import Location
 from tcw.workbench.worker import blame
 from tcw.workbench.worker.autopsy import Autopsy, Stopped
@@ -20,9 +22,19 @@ Current thread 0x00007f2 (most recent call first):
 Extension modules: torch._C (total: 1)
 """
 
+DUMP_OF_3_14 = DUMP.replace("2 (most", "2 [python3.14] (most").replace(
+    "Extension",
+    """Current thread's C stack trace (most recent call first):
+  Binary file "/usr/bin/python3.14", at _Py_DumpStack+0x4a [0x499c1d]
+  Binary file "/usr/bin/python3.14" [0x53bf79]
 
-def test_the_current_thread_of_a_dump() -> None:
-    frames = blame.dumped_frames(DUMP)
+Extension""",
+)
+
+
+@pytest.mark.parametrize("dump", [DUMP, DUMP_OF_3_14])
+def test_the_current_thread_of_a_dump(dump: str) -> None:
+    frames = blame.dumped_frames(dump)
     assert [frame.line for frame in frames] == [9, 7, 1, 519]
     assert frames[0] == Location(file="/home/me/mödel.py", line=9, function="<module>")
     assert blame.deepest(frames, "/home/me") == Location(
