@@ -283,5 +283,5 @@ def read_trace(path: Path) -> Trace:
     records.extend(decoder.finish())
     if decoder.start is None and not records:
         name = os.fspath(path)
-        raise TraceError(f"{name} is neither a tcw trace nor a torch log: no line is a record")
+        raise TraceError(f"{name} is not a tcw trace, nor a log of torch's: no line is a record")
     return Trace(records, decoder.losses, path)

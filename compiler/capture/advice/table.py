@@ -20,8 +20,14 @@ from tcw.compiler.capture.advice import (
 from tcw.compiler.capture.advice.broken import Advised, Broken, as_advice
 from tcw.compiler.trace.records import Advice
 
-FAMILIES: tuple[Callable[[Broken], Advised], ...] = tuple(
-    family.advise for family in (branches, operators, numpy_calls, numbers, sizes, output, calls)
+FAMILIES: tuple[Callable[[Broken], Advised], ...] = (
+    branches.advise,
+    operators.advise,
+    numpy_calls.advise,
+    numbers.advise,
+    sizes.advise,
+    output.advise,
+    calls.advise,
 )
 
 BOILERPLATE = (
