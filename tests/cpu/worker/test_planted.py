@@ -155,7 +155,7 @@ CHANGES = {
         "        hidden = hidden * step",
         "        hidden = hidden * step\n"
         "        hidden = torch.stack([hidden[:, n] for n in range(hidden.shape[1])], 1)",
-        r".*(was dynamic and is now specialised|recompile)",
+        r"(Was dynamic and is now specialised|.*recompile)",
         edited("hidden = torch.stack([hidden[:, n] for n in range(hidden.shape[1])], 1)"),
         "was dynamic",
     ),
