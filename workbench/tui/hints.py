@@ -254,12 +254,13 @@ def help_lines(
         for names, words in (*_KEYS, *(_DRIVEN if driven else ()))
         if not known.issuperset(names.split())
     ]
-    for hints in (here, others):
-        cells = [(commands.keys(names), words) for names, words in hints]
+    groups = [[(commands.keys(names), words) for names, words in hints] for hints in (here, others)]
+    column = max(9, *(len(key) + 1 for cells in groups for key, _ in cells[::2]))
+    for cells in groups:
         for (key, words), (other, more) in zip_longest(cells[::2], cells[1::2], fillvalue=("", "")):
             lines.append(
                 (
-                    (pad(key, 9), "key"),
+                    (pad(key, column), "key"),
                     (pad(words, 27), "text"),
                     (pad(other, 9), "key"),
                     (more, "text"),
