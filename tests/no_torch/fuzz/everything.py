@@ -115,10 +115,9 @@ def _panes(
         for pane in ("kernel", "loops", "beside", "kernels"):
             _shows(PANES[pane](view, 60))
             yield
-    for form in ("svg", "dot"):
-        with suppress(ExportError):
-            export(view, folder / f"graph.{form}", form, own=True)  # type: ignore[arg-type]
-        yield
+    with suppress(ExportError):
+        export(view, folder / "graph.dot", "dot")
+    yield
 
 
 def _arrangement(navigator: Navigator, name: str) -> Iterator[None]:
