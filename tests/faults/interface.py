@@ -45,7 +45,7 @@ FAULTS = (
     ),
     Fault(
         "what is new counts as gone, and what is gone as new",
-        "viewers/text/difference.py",
+        "viewers/text/diff.py",
         '"+" if not change.before else "-" if not change.after else "~"',
         '"-" if not change.before else "+" if not change.after else "~"',
         ("tests/no_torch/viewers/test_difference.py",),

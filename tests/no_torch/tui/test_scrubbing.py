@@ -12,8 +12,8 @@ from tcw.compiler.trace.records import (
     Resumed,
     Run,
 )
-from tcw.viewers.playhead import Playhead
 from tcw.viewers.recording import Recording
+from tcw.viewers.timeline import Playhead
 from tests.no_torch.both_engines import both_engines_trace
 from tests.no_torch.tui.conftest import Drive, Open, encoded
 from tests.no_torch.tui.driven import (

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import zip_longest
+
+from tcw.compiler.trace.records import Kernel
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.lines import TextLine, line
 from tcw.viewers.kit.spans import Role
 from tcw.viewers.kit.table import Cell, table
-from tcw.viewers.summary.engine_comparison import Comparison
+from tcw.viewers.labels import WRITTEN_IN, KernelNames
+from tcw.viewers.summary.engine_comparison import Both, Comparison
 from tcw.viewers.summary.verdict import busy, factor_text
 from tcw.viewers.words import (
     NOT_MEASURED,
+    bytes_text,
     milliseconds_text,
+    number,
     percent,
     plural,
     ratio_text,
@@ -68,3 +76,47 @@ def stages_lines(comparison: Comparison, width: int, indent: int) -> list[TextLi
 
 def _seconds(seconds: float | None) -> str:
     return "–" if seconds is None else seconds_text(seconds)
+
+
+def graphs_lines(comparison: Comparison, width: int, indent: int) -> list[TextLine]:
+    """A head, then of each graph what both engines made of it."""
+    heads = ("graph", "loop nests", "library calls", "peak bytes")
+    rows: list[list[Cell]] = [[(head, "dim") for head in heads]]
+    for pair in comparison.graphs:
+        rows.append([pair.graph, _arrow(pair.nests), _arrow(pair.calls), _arrow(pair.peak, _size)])
+    return table(rows, "lrrr", width, indent)
+
+
+def _size(value: float) -> str:
+    return bytes_text(int(value))
+
+
+def _arrow(both: Both, words: Callable[[float], str] = lambda value: number(int(value))) -> str:
+    first, second = ("?" if one is None else words(one) for one in (both.first, both.second))
+    return f"{first} → {second}"
+
+
+def lineup_lines(
+    comparison: Comparison, names: FileNames, width: int, indent: int
+) -> dict[str, list[TextLine]]:
+    """Graph -> a head, then its kernels side by side, by user line."""
+    called = [KernelNames(column.recording) for column in comparison.columns]
+    head: list[Cell] = ["lines", *(column.engine for column in comparison.columns)]
+    tables: dict[str, list[list[Cell]]] = {}
+    for one in comparison.kernels:
+        rows = tables.setdefault(one.graph, [[(cell, "dim") for cell in head]])  # type: ignore[misc]
+        where = names.lines(one.lines) or "no user line"
+        for pair in zip_longest(one.first, one.second):
+            cells = [_kernel(known, kernel) for known, kernel in zip(called, pair, strict=True)]
+            rows.append([where, *cells])
+            where = ""
+    return {graph: table(rows, "fff", width, indent) for graph, rows in tables.items()}
+
+
+def _kernel(names: KernelNames, kernel: Kernel | None) -> Cell:
+    if kernel is None:
+        return ""
+    name = f"{kernel.id} {names.name(kernel)}"
+    if not kernel.generated:
+        return (f"{name}  {WRITTEN_IN[kernel.language]}", "dim")
+    return name + (f"  {plural(kernel.loop_nests, 'nest')}" if kernel.loop_nests > 1 else "")
