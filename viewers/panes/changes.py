@@ -106,7 +106,7 @@ def changed(view: View, width: int) -> Content:
     if difference is None:
         return nothing("what changed", width)
     rows: list[Row] = []
-    for lines in blocks(difference, width - 2, code=False, kernels=False):
+    for lines in blocks(difference, width - 2, code=False, whole=False):
         rows += [*text_rows(lines, width, indent=1), BLANK]
     rows += _kernels(difference)
     if difference.nothing:

@@ -77,7 +77,7 @@ def _kernels(view: View, comparison: Comparison, width: int) -> list[Row]:
     """The kernels of each graph, to choose one."""
     rows: list[Row] = []
     lined = count()
-    tables = lineup_lines(comparison, view.derived.names, width - 1, 1)
+    tables = lineup_lines(comparison, view.derived.names, width - 1, 1, view.derived.main_file)
     for graph, (head, *lines) in tables.items():
         rows += [*([BLANK] if rows else []), text_row((f" {graph}", "dim"))]
         rows += text_rows([head], width)

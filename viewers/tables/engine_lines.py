@@ -84,7 +84,7 @@ def graphs_lines(comparison: Comparison, width: int, indent: int) -> list[TextLi
     rows: list[list[Cell]] = [[(head, "dim") for head in heads]]
     for pair in comparison.graphs:
         rows.append([pair.graph, _arrow(pair.nests), _arrow(pair.calls), _arrow(pair.peak, _size)])
-    return table(rows, "lrrr", width, indent)
+    return table(rows, "lrrr", width, indent, (2, 3))
 
 
 def _size(value: float) -> str:
@@ -97,15 +97,18 @@ def _arrow(both: Both, words: Callable[[float], str] = lambda value: number(int(
 
 
 def lineup_lines(
-    comparison: Comparison, names: FileNames, width: int, indent: int
+    comparison: Comparison, names: FileNames, width: int, indent: int, main: str = ""
 ) -> dict[str, list[TextLine]]:
-    """Graph -> a head, then its kernels side by side, by user line."""
+    """Graph -> a head, then its kernels side by side, by user line. `main`: the file whose name is
+    left out; then no line's number is cut."""
     called = [KernelNames(column.recording) for column in comparison.columns]
     head: list[Cell] = ["lines", *(column.engine for column in comparison.columns)]
     tables: dict[str, list[list[Cell]]] = {}
     for one in comparison.kernels:
         rows = tables.setdefault(one.graph, [[(cell, "dim") for cell in head]])  # type: ignore[misc]
         where = names.lines(one.lines) or "no user line"
+        if main and one.lines:
+            where = names.few(one.lines, main, width // 5)
         for pair in zip_longest(one.first, one.second):
             cells = [_kernel(known, kernel) for known, kernel in zip(called, pair, strict=True)]
             rows.append([where, *cells])

@@ -96,12 +96,13 @@ ROWS = 8
 
 
 def blocks(
-    difference: Difference, width: int, code: bool, graphs: bool = True, kernels: bool = True
+    difference: Difference, width: int, code: bool, graphs: bool = True, whole: bool = True
 ) -> list[list[TextLine]]:
     """What changed, by kind; kinds without a change are left out. Without `graphs`, not what only
-    graphs of the same cut have in common: guards, decisions and kernels."""
+    graphs of the same cut have in common: guards, decisions and kernels. Not `whole`: without
+    kernels, and without overrides among the settings, for they are decisions."""
     found = [
-        _settings(difference),
+        _settings(difference, whole),
         _figures(difference, width),
         _counted("graph breaks", difference.breaks, width),
         _counted("recompiles", difference.recompiles, width),
@@ -110,7 +111,7 @@ def blocks(
         found += [
             _counted("guards", difference.guards, width),
             _decisions(difference, width),
-            _kernels(difference, code) if kernels else [],
+            _kernels(difference, code) if whole else [],
             [_veto(veto) for veto in difference.vetoes],
         ]
     return [block for block in found if block]
@@ -126,11 +127,11 @@ def with_code(difference: Difference, change: KernelChange) -> bool:
     return len(set(difference.engines)) == 1 and change.generated
 
 
-def _settings(difference: Difference) -> list[TextLine]:
+def _settings(difference: Difference, whole: bool) -> list[TextLine]:
     return [
         line((f"{one.name}  ", "dim"), f"{one.before or 'default'} → {one.after or 'default'}")
         for one in difference.settings
-        if one.name != "file"
+        if one.name != "file" and (whole or one.name.count("/") <= 2)
     ]
 
 

@@ -12,7 +12,7 @@ from tcw.viewers.collected import grouped
 from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.figures import TimeUnit, share_text
 from tcw.viewers.kit.lines import BLANK, TextLine, line
-from tcw.viewers.kit.spans import Line, Role, Span, width_of
+from tcw.viewers.kit.spans import Line, Role, width_of
 from tcw.viewers.kit.table import Cell, heading, table
 from tcw.viewers.labels import KernelNames, kernel_label
 from tcw.viewers.plain import plain
@@ -233,7 +233,8 @@ def regions_table(
     if alone:
         quiet = cells.pop()
         tails.insert(-1, {**quiet, REGION: f"▸ {quiet[REGION]}"})
-    whole = {REGION: "sum", **figure_cells(fall.total, unit)}
+    noisy = fall.total.in_noise
+    whole = {REGION: "sum, in noise" if noisy else "sum", **figure_cells(fall.total, unit)}
     lost = max((row.difference for row in shown if row.difference > 0), default=0.0)
     won = max((-row.difference for row in shown if row.difference < 0), default=0.0)
     heads = ("", *HEADS, *(FURTHER if width >= WIDE else ()))
@@ -249,19 +250,10 @@ def regions_table(
         lines.append(TextLine(spans, fixed=True))
     for words in tails:
         lines.append(TextLine(body(words, "dim", "dim") + drawn.bar(0.0, "dim"), fixed=True))
-    noisy = fall.total.in_noise
     total = body(whole, "strong", "dim" if noisy else "strong")
     bars = drawn.bar_gap + drawn.bars.left + drawn.bars.right + 1 if drawn.bars else 0
     lines.append(line(("─" * min(width, width_of(total) + bars), "dim"), fixed=True))
-    if not noisy:
-        return [*lines, TextLine(total, fixed=True)]
-    while not total[-1][0].strip():  # launches and roofline, which a sum lacks
-        total = total[:-1]
-    verdict: Span = ("    in noise", "dim")
-    if width_of((*total, verdict)) <= width:
-        return [*lines, TextLine((*total, verdict), fixed=True)]
-    below: Span = (" " * (width_of(total) - len("in noise")) + "in noise", "dim")
-    return [*lines, TextLine(total, fixed=True), TextLine((below,), fixed=True)]
+    return [*lines, TextLine(total, fixed=True)]
 
 
 def _mattering(fall: Waterfall) -> tuple[RegionRow, ...]:
