@@ -11,9 +11,9 @@ from typing import Any
 
 from tcw.compiler.output_file import OutputKind
 from tcw.compiler.trace.records import CallTimeline, CompiledStep, EagerOperation, Location, Moment
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.json_text import json_text
 from tcw.viewers.labels import kernel_label
-from tcw.viewers.places import FileNames
 from tcw.viewers.plain import plain
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.profile import Profile, profiles_of

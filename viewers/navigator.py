@@ -10,7 +10,7 @@ from tcw.compiler.trace import refs
 from tcw.compiler.trace.compile_names import compile_of
 from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import Kernel
-from tcw.viewers.panes import autograd, breaks, effects, fusion, profiled, recompiles, what_if
+from tcw.viewers.panes import autograd, breaks, fusion, profiled, recompiles, what_if
 from tcw.viewers.panes.arrangement import STAGES
 from tcw.viewers.panes.rows import Row
 from tcw.viewers.panes.targets import (
@@ -238,8 +238,8 @@ class Navigator:
 
     def light_effect(self) -> None:
         """Select the line of the current difference."""
-        effect = effects.looked_at(self.view)
-        self.select(effects.ref_of(effect) if effect is not None else "")
+        effect = what_if.looked_at(self.view)
+        self.select(what_if.ref_of(effect) if effect is not None else "")
 
     def finding(self, index: int) -> str:
         """Look at a finding; returns the arrangement that explains it."""

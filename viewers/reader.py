@@ -8,11 +8,10 @@ from tcw.compiler.trace.compile_names import compile_of
 from tcw.compiler.trace.provenance import Provenance
 from tcw.compiler.trace.records import AnyRecord, Decided, GraphBreak, Run, Waiting
 from tcw.viewers.navigator import Navigator
-from tcw.viewers.panes.shown_when import arrangement_for
+from tcw.viewers.panes.arrangement import arrangement_for
 from tcw.viewers.panes.view import Derived, View
-from tcw.viewers.playhead import Playhead
 from tcw.viewers.recording import Recording
-from tcw.viewers.timeline import Track
+from tcw.viewers.timeline import Playhead, Track
 
 Part = tuple[int, str]
 """(run, engine) of a trace; 0 and "" if it has only one."""

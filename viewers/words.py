@@ -11,7 +11,7 @@ from tcw.compiler.trace.plurals import plural as plural
 from tcw.compiler.trace.records import Size, TensorMeta
 
 NOT_IN_LOG = "not in this log"
-"""For facts that a log of torch's does not hold: there may be some."""
+"""For facts that a torch log does not hold: there may be some."""
 NOT_MEASURED = "not measured"
 
 DEEPEST = 40

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tcw.compiler.trace.records import Collectives, DdpBuckets, EagerCollective
-from tcw.viewers.places import FileNames
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.ranks.collectives import operation_name
 from tcw.viewers.summary.ranks.divergence import Divergence, RankMember, first_divergence

@@ -9,11 +9,19 @@ from dataclasses import dataclass, field, replace
 from heapq import heapify, heappop, heappush
 
 from tcw.compiler.trace.records import FusionGroups, Graph, Kernel, Node
-from tcw.viewers.drawing.diagram import Block, BlockKind, Diagram
-from tcw.viewers.drawing.folds import DrawnFold, FoldOf, drawn_folds
-from tcw.viewers.drawing.inputs import input_name, is_weight
+from tcw.viewers.drawing.diagram import (
+    MOST,
+    Block,
+    BlockKind,
+    Diagram,
+    DrawnFold,
+    FoldOf,
+    drawn_folds,
+    input_name,
+    is_weight,
+    runs_of,
+)
 from tcw.viewers.drawing.layers import Edge, targets_of
-from tcw.viewers.drawing.modules import MOST, runs_of
 from tcw.viewers.labels import is_view, short_label, short_target
 from tcw.viewers.panes.view import View
 from tcw.viewers.words import plural, shape_text, tensor_text

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from tcw.viewers.html import BEGIN
+from tcw.viewers.html.drawn import Panel, PanelPlace, Screen
 from tcw.viewers.html.pool import ROLES, Distinct, Spans, encoded
-from tcw.viewers.html.screens import Panel, PanelPlace, Screen
 from tcw.viewers.html.tour import Tour
 from tcw.viewers.kit.theme import THEMES, Theme, Tint
 from tcw.viewers.panes.arrangement import ARRANGEMENTS

@@ -14,15 +14,14 @@ from typing import TypeVar
 
 from tcw.compiler.trace.provenance import Quality
 from tcw.viewers.drawing.blocks import SCALES, diagram
-from tcw.viewers.drawing.folds import drawn_folds
+from tcw.viewers.drawing.diagram import drawn_folds
 from tcw.viewers.html import replay
-from tcw.viewers.html.drawn import MOST_BLOCKS, drawn, refs_of
+from tcw.viewers.html.drawn import MOST_BLOCKS, Panel, PanelPlace, Pictured, Screen, drawn, refs_of
 from tcw.viewers.html.folds import Conditions, Folded, with_folds
 from tcw.viewers.html.pool import Pool, size, spans
-from tcw.viewers.html.screens import Panel, PanelPlace, Pictured, Screen
-from tcw.viewers.html.seeds import Make, copy_of, seeds
+from tcw.viewers.html.replay import Make, copy_of, seeds
 from tcw.viewers.navigator import Navigator
-from tcw.viewers.panes import bar, chrome, notes, spine
+from tcw.viewers.panes import chrome, notes
 from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES, Arrangement, Column
 from tcw.viewers.panes.picture import Picture
 from tcw.viewers.panes.rows import Content, Row, empty
@@ -222,7 +221,7 @@ class Tour:
             navigator.arrangement,
             view.compile_id,
             spans(chrome.header(view, state, CELLS)),
-            tuple(self.pool.row(row) for row in bar.rows(view, navigator.arrangement, CELLS)),
+            tuple(self.pool.row(row) for row in chrome.rows(view, navigator.arrangement, CELLS)),
             tuple(places),
             {self.pool.refs.number(ref): how == "exact" for ref, how in view.lit.items()},
         )
@@ -304,7 +303,7 @@ class Tour:
     def _content(navigator: Navigator, pane: str, cells: int) -> Content:
         view = navigator.view
         if pane == "spine":
-            return spine.content(view, cells)
+            return chrome.spine(view, cells)
         try:
             content = PANES[pane](view, cells)
             if isinstance(content, Picture):

@@ -76,15 +76,3 @@ def mark(line: Line, needle: str) -> Line:
         line = with_role(line, at, at + len(wanted), "hit")
         at = words.find(wanted, at + len(wanted))
     return line
-
-
-def without_indent(line: Line, indent: int) -> Line:
-    """`line` without its first `indent` cells, which are blanks."""
-    spans: list[Span] = []
-    rest = indent
-    for words, role in line:
-        cut = min(rest, len(words) - len(words.lstrip(" ")) if rest else 0)
-        rest = rest - cut if cut == len(words) else 0
-        if words[cut:]:
-            spans.append((words[cut:], role))
-    return tuple(spans)

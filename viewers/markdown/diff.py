@@ -9,8 +9,7 @@ from tcw.viewers.summary.differences import Difference
 from tcw.viewers.summary.differences.difference_words import effect_words
 from tcw.viewers.summary.differences.effects import Effect
 from tcw.viewers.summary.differences.lines import TextDiff
-from tcw.viewers.text.diff import MOST, call_lines, figures_lines
-from tcw.viewers.text.difference import same_cut, with_code
+from tcw.viewers.text.diff import MOST, call_lines, figures_lines, same_cut, with_code
 from tcw.viewers.text.lines import to_text
 
 MARKER = "<!-- tcw diff -->"

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tcw.compiler.trace.records import Advice
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.markdown.comment import code, escaped, fenced
-from tcw.viewers.places import FileNames
 from tcw.viewers.summary.differences.difference_words import effect_words
 from tcw.viewers.summary.differences.effects import Effect
 from tcw.viewers.summary.place import Place
-from tcw.viewers.tables.places import window
+from tcw.viewers.tables.findings import window
 from tcw.viewers.words import plural
 
 WIDTH = 100

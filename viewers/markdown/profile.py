@@ -6,28 +6,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcw.compiler.trace.records import ModeRow, Settings
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.figures import unit_of
 from tcw.viewers.kit.lines import TextLine
 from tcw.viewers.markdown import PROFILE_MARKER
 from tcw.viewers.markdown.comment import Comment, code, escaped
 from tcw.viewers.markdown.items import item, item_title
 from tcw.viewers.markdown.report import WIDTH, command, elsewhere, environment_items
-from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
 from tcw.viewers.summary.profile import Profile, profiles_of
 from tcw.viewers.summary.profile.causes.cause import Cause, first_of_groups
 from tcw.viewers.summary.profile.profile_verdict import doubts
-from tcw.viewers.tables.account import memory_lines
-from tcw.viewers.tables.machine import ceilings_lines
+from tcw.viewers.tables.profile_lines import ceilings_lines, memory_lines
 from tcw.viewers.text.explain import warning_lines
 from tcw.viewers.text.header import file_name, settings_words
 from tcw.viewers.text.lines import to_text
 from tcw.viewers.text.profile import first_line
-from tcw.viewers.text.profile.accounts import accounts_lines
-from tcw.viewers.text.profile.kernels import kernels_lines
-from tcw.viewers.text.profile.regions import regions_table
-from tcw.viewers.text.profile.results import modes_section, precision_section, trials_section
+from tcw.viewers.text.profile.results import (
+    accounts_lines,
+    kernels_lines,
+    modes_section,
+    precision_section,
+    regions_table,
+    trials_section,
+)
 from tcw.viewers.words import plural
 
 WHOLE = 8

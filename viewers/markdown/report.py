@@ -12,22 +12,19 @@ from msgspec import structs
 
 from tcw.compiler.trace.records import Environment, Settings, TorchSettings
 from tcw.viewers.command_line import command_line
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.lines import TextLine
 from tcw.viewers.kit.spans import words_of
 from tcw.viewers.losses import losses_sentences
 from tcw.viewers.markdown import MARKER, RUN_MARKER
 from tcw.viewers.markdown.comment import Comment, code, escaped, fenced
 from tcw.viewers.markdown.items import effect_items, fix_rows, item, item_title
-from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary
 from tcw.viewers.summary.findings import Finding
-from tcw.viewers.text import engines
-from tcw.viewers.text.explain import evidence_lines, nothing_lines, warning_lines
-from tcw.viewers.text.failure import failure_lines
-from tcw.viewers.text.header import counts, file_name, settings_words
+from tcw.viewers.text.explain import Parts, evidence_lines, nothing_lines, warning_lines
+from tcw.viewers.text.header import counts, engines_header, failure_lines, file_name, settings_words
 from tcw.viewers.text.lines import to_text
-from tcw.viewers.text.parts import Parts
 from tcw.viewers.text.processes import EFFECTS, REPORTS, Several, otherwise, who
 from tcw.viewers.text.ranks import ranks_lines
 from tcw.viewers.text.sections import section
@@ -94,7 +91,7 @@ def _head(comment: Comment, parts: Parts) -> None:
         comment.add([*(f"{escaped(one)}\\" for one in said)], "the counts")
         comment.add([escaped(" · ".join(settings_words(first))), ""], "the settings")
     else:
-        rows = to_text(engines.header(parts.comparison, first, WIDTH), WIDTH)
+        rows = to_text(engines_header(parts.comparison, first, WIDTH), WIDTH)
         comment.add([*fenced(rows.splitlines()), ""], "the engines")
     for words in dict.fromkeys([*losses_sentences(parts.recording), *parts.missing]):
         comment.add([f"> {escaped(words)}", ""], "what the recording lacks")

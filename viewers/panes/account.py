@@ -12,17 +12,22 @@ from tcw.viewers.kit.figures import TimeUnit, unit_of
 from tcw.viewers.kit.lines import line
 from tcw.viewers.kit.spans import Line, Span
 from tcw.viewers.panes import profiled
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_rows
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row, text_rows
 from tcw.viewers.panes.targets import ToKernel
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.profile import Profile
 from tcw.viewers.summary.profile.accounts import AccountTable, account_tables
-from tcw.viewers.tables.account import account_lines, doubt_lines, memory_lines
-from tcw.viewers.tables.machine import ceilings_lines
-from tcw.viewers.tables.modes import modes_lines, notes_lines
-from tcw.viewers.tables.precision import precision_lines
-from tcw.viewers.tables.trials import trial_lines
+from tcw.viewers.tables.profile_lines import (
+    account_lines,
+    ceilings_lines,
+    doubt_lines,
+    memory_lines,
+    modes_lines,
+    notes_lines,
+    precision_lines,
+    trial_lines,
+)
 from tcw.viewers.words import plural
 
 
@@ -37,7 +42,7 @@ def content(view: View, width: int) -> Content:
         if view.phase in ("", one.phase):
             rows += [*([BLANK] if rows else []), *_account(one, unit, width)]
     if not rows:
-        rows = [BLANK, Row(body=((" no account of this call was recorded", "dim"),))]
+        rows = [BLANK, text_row((" no account of this call was recorded", "dim"))]
     for lines in (memory_lines(head), ceilings_lines(profile.ceilings)):
         rows += [BLANK, *text_rows(lines, width, indent=1)] if lines else []
     right: Line = ((f"{unit.name}, median of {plural(head.rounds, 'round')}", "dim"),)
@@ -46,7 +51,7 @@ def content(view: View, width: int) -> Content:
 
 def _account(found: AccountTable, unit: TimeUnit, width: int) -> list[Row]:
     head, *lines, call = account_lines(found, unit, width - 1, 1)
-    rows = [Row(body=((f" {plain(found.phase)}", "strong"),))] if found.phase else []
+    rows = [text_row((f" {plain(found.phase)}", "strong"))] if found.phase else []
     rows += text_rows([head], width)
     said = [*((one.name, one.what) for one in found.rows), ("remainder", "")]
     for (name, what), one in zip(said, lines, strict=True):
@@ -87,8 +92,8 @@ def _trials(profile: Profile, width: int) -> list[Row]:
     if not profile.trials:
         count = len(profile.suggestions)
         words = f"{plural(count, 'suggestion')} not tried: --try tries them" if count else ""
-        return [Row(body=((f" {words}", "dim"),))] if words else []
-    rows = [Row(body=((" tried", "strong"),))]
+        return [text_row((f" {words}", "dim"))] if words else []
+    rows = [text_row((" tried", "strong"))]
     for one in profile.trials:
         copies = shlex.join(one.options) or one.words
         rows += text_rows(trial_lines(one), width, key=f"trial:{one.id}", copies=copies, indent=1)

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
+from tcw.compiler.control.decisions import FUSE, SAVE, split_id
+from tcw.compiler.trace.records import CacheLookup, GraphBreak, Recompile, Waiting, WhatIf
 from tcw.compiler.trace.records.session import FactKind
 from tcw.viewers.panes import (
     account,
@@ -13,25 +15,19 @@ from tcw.viewers.panes import (
     breakpoints,
     breaks,
     bytecode,
-    cache,
     changes,
-    decided,
-    effects,
-    engines,
+    decision_bar,
+    engine_pair,
     findings,
-    frame,
     fusion,
-    graph,
-    growing,
-    guards,
+    guard_list,
     kernel,
-    kernels,
-    memory,
+    memory_chart,
     nests,
     node,
+    node_list,
     notes,
     output,
-    overrides,
     overview,
     pair_loops,
     picture,
@@ -41,10 +37,9 @@ from tcw.viewers.panes import (
     score,
     settings,
     source,
-    two_sources,
+    stepping,
     waterfall,
     what_if,
-    why,
 )
 from tcw.viewers.panes.rows import Content, empty
 from tcw.viewers.panes.view import View
@@ -71,17 +66,17 @@ _DRAWN: dict[str, Pane] = {
     "findings": findings.content,
     "source": source.content,
     "source-break": partial(source.content, annotate=True),
-    "graph": graph.content,
+    "graph": node_list.content,
     "picture": picture.content,
     "node": node.content,
     "kernel": kernel.content,
-    "kernels": kernels.content,
+    "kernels": kernel.kernel_list,
     "break": breaks.explanation,
     "sides": breaks.sides,
-    "cache": cache.content,
+    "cache": recompiles.cache,
     "causes": recompiles.causes,
     "why": recompiles.why,
-    "guards": guards.content,
+    "guards": guard_list.content,
     "loops-a": partial(pair_loops.loops, side="A"),
     "loops-b": partial(pair_loops.loops, side="B"),
     "became": pair_loops.if_fused,
@@ -89,39 +84,39 @@ _DRAWN: dict[str, Pane] = {
     "fusion-narrow": pair_loops.loops_or_list,
     "loops": nests.content,
     "beside": beside,
-    "memory": memory.content,
+    "memory": memory_chart.content,
     "autograd": autograd.content,
     "output": output.content,
     "score": score.content,
     "notes": notes.content,
     "breakpoints": breakpoints.content,
-    "overrides": overrides.content,
+    "overrides": breakpoints.override_list,
     "settings": settings.content,
-    "decisions": decided.content,
+    "decisions": decision_bar.decisions,
     "source-step": source.stepped,
     "bytecode": bytecode.content,
-    "stack": frame.stack,
-    "locals": frame.local_variables,
-    "frame": frame.both,
-    "growing": growing.graph,
-    "growing-guards": growing.guards,
+    "stack": stepping.stack,
+    "locals": stepping.local_variables,
+    "frame": stepping.both,
+    "growing": stepping.growing_graph,
+    "growing-guards": stepping.growing_guards,
     "profile": waterfall.content,
-    "profile-why": why.content,
+    "profile-why": region.why,
     "region-eager": region.eager,
     "region-compiled": region.compiled,
     "account": account.content,
     "modes": account.modes,
     "precision": account.precision,
-    "effects": effects.content,
+    "effects": what_if.effects_list,
     "ranks": ranks.content,
-    "source-base": two_sources.base,
-    "source-run": two_sources.run,
+    "source-base": what_if.source_base,
+    "source-run": what_if.source_run,
     "what-if": what_if.verdict,
     "diff": changes.diff,
     "changed": changes.changed,
-    "engines": engines.content,
-    "engine-a": partial(engines.side, second=False),
-    "engine-b": partial(engines.side, second=True),
+    "engines": engine_pair.content,
+    "engine-a": partial(engine_pair.side, second=False),
+    "engine-b": partial(engine_pair.side, second=True),
 }
 _HELD: dict[str, FactKind] = {
     **dict.fromkeys(("loops-a", "loops-b", "became", "fusion", "fusion-narrow", "loops"), "fusion"),
@@ -344,3 +339,33 @@ STAGES = {
     **dict.fromkeys(("  forward", "  backward", "  step"), "profile"),
 }
 """Stage of the spine -> arrangement."""
+
+
+def arrangement_for(view: View, waiting: Waiting) -> str:
+    """The arrangement that shows what it waits at."""
+    if waiting.decision:
+        asked = view.recording.decisions.asked.get(waiting.decision)
+        kind = asked.kind if asked is not None else split_id(waiting.decision)[1]
+        return {FUSE: "fusion", SAVE: "autograd"}.get(kind, "decision")
+    if waiting.kind == "event":
+        last = max(
+            (view.recording.last(kind) for kind in (GraphBreak, Recompile, CacheLookup)),
+            key=lambda record: record.at if record is not None else -1.0,
+        )
+        if isinstance(last, GraphBreak):
+            return "break"
+        return "recompiles" if isinstance(last, Recompile) else "overview"
+    if waiting.kind == "end" and view.derived.profile is not None:
+        return "profile"
+    if waiting.kind == "end":
+        compared = view.base is not None or view.recording.last(WhatIf) is not None
+        return "what-if" if compared else "overview"
+    if waiting.kind in ("graph", "pass"):
+        return "graph"
+    if waiting.kind == "start":
+        return "start"
+    if waiting.stage == "capture" or waiting.kind == "step":
+        return "steps"
+    if waiting.stage in ("codegen", "build"):
+        return "kernels"
+    return waiting.stage if waiting.stage in ("autograd", "fusion", "memory") else "source"

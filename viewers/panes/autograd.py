@@ -9,12 +9,12 @@ from tcw.compiler.trace.refs import Ref
 from tcw.viewers.kit.cells import cut, pad, pad_left, wrap
 from tcw.viewers.kit.spans import Line, Span, text
 from tcw.viewers.kit.table import Cell
-from tcw.viewers.panes.names import line_text
-from tcw.viewers.panes.rows import Content, Row, empty
+from tcw.viewers.labels import line_text
+from tcw.viewers.panes.rows import Content, Row, empty, text_row
 from tcw.viewers.panes.targets import ToDecision
 from tcw.viewers.panes.view import View
 from tcw.viewers.summary.memory_plans import by_choice, partition_words
-from tcw.viewers.tables.saved import ROLES, saved_lines
+from tcw.viewers.tables.kernel_lines import ROLES, saved_lines
 from tcw.viewers.words import bytes_text, plural
 
 CHOICES = {SAVE: "saved", RECOMPUTE: "recomputed"}
@@ -61,8 +61,8 @@ def reason(view: View, width: int) -> list[Row]:
             lines = wrap(value.reason, width - 2)[:2]
             id = text(_id(view, split, value, decided), "dim")
             return [
-                Row(body=(text(title, "strong"),), right=(id, (" ", "text")), heading=True),
-                *(Row(body=((line, "dim"),)) for line in [*lines, *[""] * (2 - len(lines))]),
+                text_row((title, "strong"), right=(id, (" ", "text")), heading=True),
+                *(text_row((line, "dim")) for line in [*lines, *[""] * (2 - len(lines))]),
             ]
     return []
 
@@ -150,14 +150,12 @@ def _decided(view: View, one: Decided, waits: bool) -> Row:
     if one.open and not waits and given != one.default:
         mark = ("* ", "warn")
     place = one.shown.location
-    return Row(
+    return text_row(
+        (pad(cut(node, 23), 24), "strong" if choice == "?" else "text"),
+        (pad(choice, 11), ROLES.get(choice, "accent")),
+        (pad_left(bytes_text(int(size)) if size is not None else "", 9), "dim"),
+        ("  " + (one.reason or one.rule), "dim"),
         gutter=((line_text(place), "faint"), mark),
-        body=(
-            text(pad(cut(node, 23), 24), "strong" if choice == "?" else "text"),
-            text(pad(choice, 11), ROLES.get(choice, "accent")),
-            (pad_left(bytes_text(int(size)) if size is not None else "", 9), "dim"),
-            text("  " + (one.reason or one.rule), "dim"),
-        ),
         at=ToDecision(one.id),
         copies=one.id,
         decision=one.id,

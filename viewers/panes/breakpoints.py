@@ -1,4 +1,4 @@
-"""Breakpoints: their conditions in words, their list, and the one for a row."""
+"""Breakpoints: their conditions in words, their list, the one for a row; and the overrides."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from msgspec import structs
 from tcw.compiler.control.commands import Breakpoint
 from tcw.compiler.control.stops import in_words
 from tcw.compiler.trace import refs
-from tcw.compiler.trace.records import Waiting
-from tcw.viewers.kit.cells import pad
-from tcw.viewers.kit.spans import Line, text
-from tcw.viewers.panes.rows import Content, Row, empty
-from tcw.viewers.panes.targets import ToBreakpoint, ToStage
+from tcw.compiler.trace.records import End, Waiting
+from tcw.viewers.kit.cells import keep_end, pad
+from tcw.viewers.kit.spans import Line, Role
+from tcw.viewers.panes.rows import Content, Row, empty, text_row
+from tcw.viewers.panes.targets import ToBreakpoint, ToOverride, ToStage
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
 from tcw.viewers.words import plural
@@ -64,13 +64,11 @@ def content(view: View, width: int) -> Content:
 def _row(view: View, one: Breakpoint) -> Row:
     hits = sum(w.breakpoint == one.number for w in view.recording.all(Waiting))
     met = f"   stopped it {plural(hits, 'time')}" if hits else ""
-    return Row(
-        body=(
-            (" ● " if one.enabled else " ○ ", "accent" if one.enabled else "faint"),
-            (pad(str(one.number), 4), "dim"),
-            text(words(one), "text" if one.enabled else "dim"),
-            (met, "dim"),
-        ),
+    return text_row(
+        (" ● " if one.enabled else " ○ ", "accent" if one.enabled else "faint"),
+        (pad(str(one.number), 4), "dim"),
+        (words(one), "text" if one.enabled else "dim"),
+        (met, "dim"),
         right=(("⏎ off, D delete " if one.enabled else "⏎ on, D delete ", "faint"),),
         at=ToBreakpoint(one.number),
         selects=refs.source(one.file, one.line) if one.kind == "line" else "",
@@ -114,3 +112,52 @@ def size_name(view: View) -> str:
 def _engine(view: View) -> str:
     settings = view.recording.settings
     return settings.engine if settings else ""
+
+
+def override_list(view: View, width: int) -> Content:
+    """One row each: id, choice, whether the run followed it."""
+    if not view.overrides:
+        rows = empty(
+            width, "nothing is overridden", "v or f at a decision overrides it; d goes to the next"
+        )
+        return Content("overrides", rows=rows)
+    column = min(max(len(id) for id in view.overrides), max(12, width - 34))
+    rows = [_override(view, id, choice, column, width) for id, choice in view.overrides.items()]
+    kept = sum(view.kept.get(id) == choice for id, choice in view.overrides.items())
+    right = ((f"{kept} kept", "dim"),) if kept else ()
+    return Content("overrides", plural(len(rows), "override"), right, rows)  # type: ignore[arg-type]
+
+
+def _override(view: View, id: str, choice: str, column: int, width: int) -> Row:
+    glyph, words, role = state_of(view, id, choice)
+    kept = "kept" if view.kept.get(id) == choice else ""
+    return text_row(
+        (f" {glyph} ", role),
+        pad(keep_end(id, column), column),
+        (f"  {choice}", "strong"),
+        (f"  {words}", role if role != "good" else "dim"),
+        right=((kept + " ", "dim"),),
+        at=ToOverride(id),
+        copies=f'"{id}" = "{choice}"',
+    )
+
+
+def state_of(view: View, id: str, choice: str) -> tuple[str, str, Role]:
+    """Glyph, words and role: met, refused, unknown, or for the next run only."""
+    recording = view.recording
+    settings = recording.run_settings
+    given = settings.overrides if settings else {}
+    last = recording.decisions.decided.get(id)
+    if last is not None and last.refused:
+        return "✗", f"refused: {last.refused}", "bad"
+    if last is not None and last.choice == choice:
+        return "✓", "met", "good"
+    if last is not None or (id not in given and id in recording.decisions.asked):
+        return "·", "decided otherwise in this run: w compiles again", "dim"
+    if id not in given:
+        return "·", "from the next run on: w compiles again", "dim"
+    over = recording.end is not None or recording.last(End) is not None
+    waiting = recording.last(Waiting)
+    if over or (waiting is not None and waiting.kind == "end"):
+        return "?", "unknown: no decision of this run has this name", "warn"
+    return "·", "not reached yet", "dim"

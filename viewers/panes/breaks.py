@@ -9,9 +9,8 @@ from tcw.compiler.trace.records import Crossing, Graph, GraphBreak, Node
 from tcw.viewers.kit.cells import cut, pad, wrap
 from tcw.viewers.kit.lines import line
 from tcw.viewers.kit.spans import Role, Span, text
-from tcw.viewers.labels import short_target
-from tcw.viewers.panes.names import line_text
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_rows
+from tcw.viewers.labels import line_text, short_target
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row, text_rows
 from tcw.viewers.panes.targets import ToCompile
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
@@ -87,9 +86,10 @@ def _torch(view: View, site: BreakSite, room: int) -> list[Row]:
 
 def _labelled(label: str, lines: list[str], role: Role, key: str = "") -> list[Row]:
     return [
-        Row(
+        text_row(
+            (pad("" if index else label, LABEL), "dim"),
+            (row, role),
             gutter=((" ", "text"),),
-            body=((pad("" if index else label, LABEL), "dim"), text(row, role)),
             key=key if not index else "",
         )
         for index, row in enumerate(lines)
@@ -128,12 +128,13 @@ def _resumed(view: View, site: BreakSite, record: GraphBreak) -> Piece | None:
 
 def _side(view: View, piece: Piece | None, width: int) -> list[Row]:
     if piece is None:
-        return [Row(body=((" this part was not compiled", "dim"),))]
+        return [text_row((" this part was not compiled", "dim"))]
     name = f"→ line {piece.resumes_at}" if piece.resumes_at else piece.function
     facts = f"{plural(piece.ops, 'op')}  {plural(piece.guards, 'guard')}"
-    head = Row(
+    head = text_row(
+        (f"{piece.compile_id} ", "accent"),
+        (name, "strong"),
         gutter=((" ", "text"),),
-        body=(text(f"{piece.compile_id} ", "accent"), text(name, "strong")),
         right=(text(facts, "dim"), (" ", "text")),
         at=ToCompile(piece.compile_id),
     )
@@ -146,7 +147,7 @@ def _side(view: View, piece: Piece | None, width: int) -> list[Row]:
     rows = [_node(graph, node, min(longest, 16), width) for node in shown]
     if len(shown) < len(nodes):
         more = f"     · {len(nodes) - len(shown)} more"
-        rows.insert(3, Row(body=((more, "faint"),), key="more", opens=ToCompile(piece.compile_id)))
+        rows.insert(3, text_row((more, "faint"), key="more", opens=ToCompile(piece.compile_id)))
     return [head, *rows]
 
 
@@ -187,7 +188,7 @@ def _call(node: Node) -> str:
 
 def _rule(width: int, glyph: str) -> Row:
     stroke = "─" * max(0, width - 3 - len(glyph))
-    return Row(gutter=((" ", "text"),), body=((glyph + stroke, "bad" if glyph else "faint"),))
+    return text_row((glyph + stroke, "bad" if glyph else "faint"), gutter=((" ", "text"),))
 
 
 def _crossing(record: GraphBreak, site: BreakSite, after: Piece | None) -> list[Row]:
@@ -221,7 +222,7 @@ def _value(value: Crossing) -> str:
 
 
 def _fact(label: str, words: str, role: Role = "text") -> Row:
-    return Row(gutter=(("   ", "text"),), body=((pad(label, 9), "dim"), text(words, role)))
+    return text_row((pad(label, 9), "dim"), (words, role), gutter=(("   ", "text"),))
 
 
 def _without(before: Piece | None, after: Piece | None) -> list[Row]:
@@ -230,6 +231,6 @@ def _without(before: Piece | None, after: Piece | None) -> list[Row]:
     words = f"1 graph of {before.ops + after.ops} ops in place of {before.ops} + {after.ops}"
     return [
         BLANK,
-        Row(gutter=((" ", "text"),), body=(("without this break", "strong"),)),
-        Row(gutter=(("   ", "text"),), body=((words, "dim"),)),
+        text_row(("without this break", "strong"), gutter=((" ", "text"),)),
+        text_row((words, "dim"), gutter=(("   ", "text"),)),
     ]

@@ -5,37 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from tcw.viewers.kit.cells import cut, pad, wrap
 from tcw.viewers.kit.highlight import Language, highlight
-from tcw.viewers.kit.spans import Line, Role, Span, text
+from tcw.viewers.kit.spans import Line, Role
 from tcw.viewers.labels import CALLED
 from tcw.viewers.panes.kernel import tidy, without_decorators
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row, text_rows
 from tcw.viewers.panes.targets import ToLineup
 from tcw.viewers.panes.view import LANGUAGES, View
 from tcw.viewers.panes.what_if import difference_of, nothing
-from tcw.viewers.plain import plain
 from tcw.viewers.summary.differences import Difference
-from tcw.viewers.summary.differences.decision_changes import DecisionChange, Veto
-from tcw.viewers.summary.differences.difference_words import (
-    change_text,
-    change_words,
-    kernel_words,
-    kind_words,
-    others_words,
-    veto_words,
-)
-from tcw.viewers.summary.differences.figures import Figure
+from tcw.viewers.summary.differences.difference_words import kernel_words, kind_words
 from tcw.viewers.summary.differences.kernel_changes import KernelChange
 from tcw.viewers.summary.differences.lines import Sign, TextDiff, diff_lines
+from tcw.viewers.text.diff import blocks
 from tcw.viewers.words import plural
 
-NAME = 18
-"""Cells of a figure's name."""
-DECISIONS = 8
-COUNTS = 3
 KERNELS = 30
-"""Listed of each kind; the rest are counted."""
+"""Listed; the rest are counted."""
 
 
 def shown_change(view: View, difference: Difference) -> KernelChange | None:
@@ -100,7 +86,7 @@ _SIGNS: dict[Sign, tuple[str, Role]] = {"+": ("+ ", "good"), "-": ("- ", "bad"),
 def _diff_rows(found: TextDiff, before: Sequence[Line], after: Sequence[Line]) -> list[Row]:
     rows: list[Row] = []
     for hunk in found.hunks:
-        rows.append(Row(body=((f" ┄┄┄┄┄┄ {hunk.head}", "faint"),), key=f"hunk:{len(rows)}"))
+        rows.append(text_row((f" ┄┄┄┄┄┄ {hunk.head}", "faint"), key=f"hunk:{len(rows)}"))
         for one in hunk.lines:
             line = before[one.before - 1] if one.sign == "-" else after[one.after - 1]
             rows.append(
@@ -119,114 +105,14 @@ def changed(view: View, width: int) -> Content:
     difference = difference_of(view)
     if difference is None:
         return nothing("what changed", width)
-    rows = [*_settings(difference), *_figures(difference)]
-    if rows:
-        rows.append(BLANK)
-    for what, changes in (
-        ("graph breaks", difference.breaks),
-        ("recompiles", difference.recompiles),
-        ("guards", difference.guards),
-    ):
-        rows += _counts(what, changes)
-    rows += _decisions(difference, width)
-    rows += _vetoes(difference.vetoes, width)
+    rows: list[Row] = []
+    for lines in blocks(difference, width - 2, code=False, whole=False):
+        rows += [*text_rows(lines, width, indent=1), BLANK]
     rows += _kernels(difference)
     if difference.nothing:
         rows += empty(width, difference.verdict.why)
     start = str(ToLineup(view.lined))
     return Content("what changed", rows=rows, start=start, tracks=True, still=True)
-
-
-def _settings(difference: Difference) -> list[Row]:
-    """All settings but the overrides, which are decisions."""
-    return [
-        Row(
-            body=(
-                text(f" {pad(one.name, NAME)}", "dim"),
-                text(f"{one.before} → {one.after}", "strong"),
-            )
-        )
-        for one in difference.settings
-        if one.name.count("/") <= 2
-    ]
-
-
-def _figures(difference: Difference) -> list[Row]:
-    rows: list[Row] = []
-    for one in difference.figures:
-        if one.changed or (one.what == "kernels" and one.before is not None):
-            role: Role = "text" if one.not_compared or not one.changed else "strong"
-            words = "not compared" if one.not_compared else change_text(one)
-            rows.append(_figure(one.what, words, role))
-            if one.not_compared:
-                rows.append(_figure("", one.not_compared, "dim"))
-    for change in difference.changed_kernels:
-        before, after = change.nests
-        if before is not None and after is not None and before != after:
-            ids = ", ".join(kernel.id for kernel in change.after or change.before)
-            rows.append(_figure(f"loop nests, {ids}", f"{before} → {after}", "strong"))
-    return rows
-
-
-def _figure(what: str, words: str, role: Role) -> Row:
-    return Row(body=(text(f" {pad(cut(plain(what), NAME), NAME)} ", "dim"), (words, role)))
-
-
-def _counts(what: str, changes: Sequence[Figure]) -> list[Row]:
-    if not changes:
-        return []
-    rows = [Row(body=((f" {what} that changed", "strong"),))]
-    for one in changes[:COUNTS]:
-        rows.append(
-            Row(body=((f"   {one.before} → {one.after}  ", "text"), text(str(one.what), "dim")))
-        )
-    if len(changes) > COUNTS:
-        rows.append(Row(body=((f"   {len(changes) - COUNTS:,} more", "faint"),)))
-    return [*rows, BLANK]
-
-
-_ROLES: dict[str, Role] = {"✗": "bad", "+": "good", "!": "warn", "*": "accent"}
-
-
-def _decisions(difference: Difference, width: int) -> list[Row]:
-    found = difference.decisions
-    if not found.changes and not found.as_before:
-        return []
-    rows = [Row(body=((" decisions that changed", "strong"),))]
-    rows += [_decision(one, width) for one in found.changes[:DECISIONS]]
-    if len(found.changes) > DECISIONS:
-        rows.append(Row(body=((f"   {len(found.changes) - DECISIONS:,} more", "faint"),)))
-    words = others_words(found) if found.changes else "none"
-    rows += [Row(body=((f"   {line}", "dim"),)) for line in wrap(words, width - 4)]
-    return [*rows, BLANK]
-
-
-def _decision(change: DecisionChange, width: int) -> Row:
-    glyph, words = change_words(change)
-    words = cut(plain(words), max(10, width // 2))
-    kind = "" if change.kind == "fuse" else f"{change.kind} "
-    room = max(10, width - len(words) - len(kind) - 6)
-    spans: list[Span] = [
-        (f" {glyph} ", _ROLES.get(glyph, "dim")),
-        text(kind, "dim"),
-        (cut(plain(change.subject), room), "text"),
-        (f"  {words}", "dim"),
-    ]
-    return Row(body=tuple(spans), copies=change.id)
-
-
-def _vetoes(vetoes: Sequence[Veto], width: int) -> list[Row]:
-    rows: list[Row] = []
-    glyphs: dict[bool | None, tuple[str, Role]] = {
-        True: (" ✓ ", "good"),
-        False: (" ✗ ", "bad"),
-        None: (" ? ", "dim"),
-    }
-    for veto in vetoes:
-        title, evidence = veto_words(veto)
-        rows.append(Row(body=(glyphs[veto.holds], (title, "text")), copies=veto.id))
-        rows += [Row(body=((f"   {line}", "dim"),)) for line in wrap(evidence, width - 4) if line]
-    return [*rows, BLANK] if rows else []
 
 
 def _kernels(difference: Difference) -> list[Row]:
@@ -235,16 +121,15 @@ def _kernels(difference: Difference) -> list[Row]:
     same = len(difference.kernels) - len(changes)
     if not changes:
         return []
-    rows = [Row(body=((" kernels that changed", "strong"),))]
+    rows = [text_row((" kernels", "accent"))]
     for index, one in enumerate(changes[:KERNELS]):
         rows.append(
-            Row(
-                body=((" ▸ ", "faint"), text(one.name), text(f"  {kind_words(one)}", "dim")),
-                at=ToLineup(index),
+            text_row(
+                (" ▸ ", "faint"), one.name, (f"  {kind_words(one)}", "dim"), at=ToLineup(index)
             )
         )
     if len(changes) > KERNELS:
-        rows.append(Row(body=((f"   {len(changes) - KERNELS:,} more", "faint"),)))
+        rows.append(text_row((f"   {len(changes) - KERNELS:,} more", "faint")))
     if same:
-        rows.append(Row(body=((f"   {plural(same, 'other')} as before", "dim"),)))
+        rows.append(text_row((f"   {plural(same, 'other')} as before", "dim")))
     return rows

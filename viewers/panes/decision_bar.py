@@ -1,18 +1,21 @@
-"""The decision bar: what is asked, the numbers for and against it, and the keys that answer it."""
+"""The decision that waits, with the keys that answer it, and the list of a compile's decisions."""
 
 from __future__ import annotations
 
 from tcw.compiler.control.decisions import APART, FUSE, RECOMPUTE, SAVE, split_id
 from tcw.compiler.decision import Decision
+from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import Decided, SchedulerNode
 from tcw.viewers.kit.cells import pad, wrap
 from tcw.viewers.kit.spans import Line, Role, Span, text, width_of
+from tcw.viewers.kit.table import Cell, table
 from tcw.viewers.panes.fusion import between_rows
-from tcw.viewers.panes.rows import BLANK, Row
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row
+from tcw.viewers.panes.targets import ToDecision
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.fusion import Sides, rule_words, sides_of
-from tcw.viewers.words import bytes_text, domain_text, listed, number
+from tcw.viewers.words import bytes_text, domain_text, listed, number, plural
 
 ENGINES = {"inductor": "Inductor", "tcw": "tcw"}
 
@@ -34,9 +37,9 @@ def rows(view: View, width: int) -> list[Row]:
     if width_of((title, *right)) + 3 > width:
         right = right[1:]
     return [
-        Row(body=(title,), right=right, heading=True),
+        text_row(title, right=right, heading=True),
         *_rules(view, asked, width),
-        Row(body=(_label("numbers"), *_numbers(asked))),
+        text_row(_label("numbers"), *_numbers(asked)),
         *_means(view, asked, width),
         *([refused] if refused is not BLANK or width >= NARROW else []),
         Row(body=buttons(asked, width)),
@@ -102,7 +105,7 @@ def _rules(view: View, asked: Decided, width: int) -> list[Row]:
     if first and second:
         found = sides_of(first, second)
         ticks = _checks(found, {node.device for node in (*first, *second)})
-        checks = [Row(body=(_label("rule"), *ticks, *_chain(found, ticks, width)))]
+        checks = [text_row(_label("rule"), *ticks, *_chain(found, ticks, width))]
     spans: list[Span] = []
     agreed = asked.default not in (APART, RECOMPUTE)
     mark: Span = ("✓ ", "good") if agreed else ("✗ ", "bad")
@@ -111,7 +114,7 @@ def _rules(view: View, asked: Decided, width: int) -> list[Row]:
         spans += [mark, text(said, "strong"), text(f"   {asked.reason}", "text")]
     if not spans:
         spans.append(("the engine gives no rule for it", "dim"))
-    row = Row(body=(_label("" if checks else "rule"), *spans))
+    row = text_row(_label("" if checks else "rule"), *spans)
     return [*checks, row, *between_rows(view, asked.graph, asked.between)]
 
 
@@ -165,16 +168,16 @@ def _means(view: View, asked: Decided, width: int) -> list[Row]:
     if shared:
         spans += [("both touch ", "dim"), text(listed(shared), "shared"), ("   ", "text")]
     if not asked.shown.means:
-        return [Row(body=(_label("means"), *spans)) if spans else BLANK]
+        return [text_row(_label("means"), *spans) if spans else BLANK]
     about = f"{APART}: " if asked.kind == FUSE else ""
     means: Line = (text(about, "dim"), text(asked.shown.means))
     if width_of((_label("means"), *spans, *means)) < width:
-        return [Row(body=(_label("means"), *spans, *means))]
+        return [text_row(_label("means"), *spans, *means)]
     lead = width_of((_label(""), means[0]))
     first, *rest = wrap(asked.shown.means, width - lead - 2)[: LINES if width >= NARROW else 1]
-    rows = [Row(body=(_label("means"), means[0], (first, "text")))]
-    rows += [Row(body=((" " * lead, "text"), (line, "text"))) for line in rest]
-    return [*rows, *([Row(body=(_label(""), *spans))] if spans else [])]
+    rows = [text_row(_label("means"), means[0], first)]
+    rows += [text_row(" " * lead, line) for line in rest]
+    return [*rows, *([text_row(_label(""), *spans)] if spans else [])]
 
 
 def _refused(view: View, asked: Decided, width: int) -> Row:
@@ -185,7 +188,7 @@ def _refused(view: View, asked: Decided, width: int) -> Row:
     reason = f": {refused.reason}" if refused.reason else ""
     line = wrap(words + reason, 10_000)[0]
     still = "   the decision is still open" if width >= NARROW else "   it is still open"
-    return Row(body=((line, "bad"), (still, "dim")))
+    return text_row((line, "bad"), (still, "dim"))
 
 
 def buttons(asked: Decided, width: int) -> Line:
@@ -235,3 +238,54 @@ def choice_of(decision: Decided | Decision, key: str) -> str:
         return APART if key == "v" else FUSE
     others = [choice for choice in decision.choices if choice != decision.default]
     return others[0] if len(others) == 1 else ""
+
+
+NAMES = 36
+"""Cells of the names before the rule goes."""
+
+
+def decisions(view: View, width: int) -> Content:
+    """The decisions of a compile, of any kind, in the order of making; the open one last."""
+    prefix, asked = view.compile_id + "/", view.asked
+    decided = view.recording.decisions.decided.values()
+    last = [one for one in decided if one.graph.startswith(prefix)]
+    shown = [one for one in last if asked is None or one.id != asked.id]
+    every = [*shown, *([asked] if asked is not None else [])]
+    if not every:
+        why = f"no decision of {view.compile_id or 'this recording'} was recorded"
+        return Content("decisions", rows=empty(width, why, view.not_reached("fusion")))
+    cells = [_cells(one, one is asked) for one in every]
+    rows = [
+        text_row(
+            *line.spans,
+            at=ToDecision(one.id),
+            selects=refs.node(_lowered(one.graph), split_id(one.id)[2][0]),
+            copies=one.id,
+        )
+        for one, line in zip(every, table(cells, "llelf", width - 1, 1, (4,), NAMES), strict=True)
+    ]
+    overruled = sum(one.overridden for one in last)
+    said = [plural(len(shown), "decision")] if shown else []
+    said += [f"{overruled} overridden"] if overruled else []
+    said += ["1 open"] if asked is not None else []
+    right: Line = ((" · ".join(said), "dim"),)
+    start = str(ToDecision(asked.id)) if asked is not None else ""
+    return Content("decisions", view.compile_id, right, rows, start, tracks=True)
+
+
+def _cells(one: Decided, waits: bool) -> list[Cell]:
+    """Mark, kind, names, choice, and the rule if there is room."""
+    mark: Span = ("✗", "bad") if one.refused else ("·", "faint")
+    mark = ("*", "accent") if one.overridden and not one.refused else mark
+    mark = ("◆", "accent") if waits else mark
+    role: Role = "strong" if waits else "text" if one.overridden else "dim"
+    choice: Cell = (
+        f"{one.default}?" if waits else one.choice,
+        "text" if role == "dim" else "strong",
+    )
+    rule = rule_words(one.rule) if one.rule else ""
+    return [mark, (one.kind, "dim"), (names(one.id), role), choice, (rule, "faint")]
+
+
+def _lowered(graph: str) -> str:
+    return graph if graph.endswith("/lowered") else f"{graph}/lowered"

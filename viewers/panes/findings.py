@@ -10,9 +10,9 @@ from rich.cells import cell_len
 from tcw.compiler.trace.records import MemoryPlan
 from tcw.viewers.kit.cells import pad, pad_left, wrap
 from tcw.viewers.kit.lines import TextLine, line
-from tcw.viewers.kit.spans import Line, Role, Span, text
-from tcw.viewers.panes import fusion, kernels, memory
-from tcw.viewers.panes.rows import BLANK, Content, Row, text_rows
+from tcw.viewers.kit.spans import Line, Role, Span
+from tcw.viewers.panes import fusion, kernel, memory_chart
+from tcw.viewers.panes.rows import BLANK, Content, Row, text_row, text_rows
 from tcw.viewers.panes.targets import ToFinding, ToStage
 from tcw.viewers.panes.view import View
 from tcw.viewers.summary.findings import Finding
@@ -50,7 +50,7 @@ def _redacted(view: View, width: int) -> list[Row]:
     """What was taken out of the trace, if anything was."""
     told = [one.message for one in view.summary.warnings if one.code == "redacted"]
     return [
-        Row(body=((" · " if first else "   ", "faint"), text(line, "warn")))
+        text_row((" · " if first else "   ", "faint"), (line, "warn"))
         for message in told
         for first, line in zip(
             (True, *[False] * len(message)), wrap(message, width - 4), strict=False
@@ -103,7 +103,7 @@ def _rest(view: View, any_finding: bool, costs: int) -> Row:
         lost = profile is not None and any(cause.lost for cause in profile.causes)
         lead_in = "" if lost else "nothing needs attention: "
         words = f"{lead_in}no break, no recompile in {compiles}"
-    return Row(body=((lead, "faint"), (words, "dim")))
+    return text_row((lead, "faint"), (words, "dim"))
 
 
 def _came_of_it(view: View, width: int) -> list[Row]:
@@ -112,7 +112,7 @@ def _came_of_it(view: View, width: int) -> list[Row]:
     found: list[Row] = []
     left = PAIRS
     if view.kernels() and "kernels" not in view.beside:
-        listed = kernels.content(view, width)
+        listed = kernel.kernel_list(view, width)
         found += _stage(view, "kernels", listed.right, listed.rows, KERNELS)
         left += max(0, KERNELS - len(listed.rows))
     if view.derived.pairs.get(fusion.graph_of(view)):
@@ -120,7 +120,7 @@ def _came_of_it(view: View, width: int) -> list[Row]:
         found += _stage(view, "fusion", listed.right, listed.rows, left)
     graph = view.loop_graph()
     if any(plan.graph == graph for plan in view.recording.all(MemoryPlan)):
-        planned: Content = memory.content(view, width)
+        planned: Content = memory_chart.content(view, width)
         found += _stage(view, "memory", (), planned.rows[:PLAN], PLAN)
     return found
 
@@ -128,7 +128,7 @@ def _came_of_it(view: View, width: int) -> list[Row]:
 def _stage(view: View, name: str, right: Line, listed: Sequence[Row], most: int) -> list[Row]:
     """The heading, which opens the stage, and the first of its rows; they cannot be selected."""
     target = ToStage(view.compile_id, name)
-    head = Row(body=(text(f" {name}", "strong"),), right=right, at=target)
+    head = text_row((f" {name}", "strong"), right=right, at=target)
     shown = [
         replace(row, key="", at=None, opens=None, decision="", ref="", selects="")
         for row in listed[:most]
@@ -137,5 +137,5 @@ def _stage(view: View, name: str, right: Line, listed: Sequence[Row], most: int)
         shown.pop()
     item = "decision" if any(row.decision for row in listed) else "key"
     hidden = sum(bool(getattr(row, item)) for row in listed[most:])
-    more = [Row(body=((f"    … {hidden} more", "faint"),))] if hidden and most > PLAN else []
+    more = [text_row((f"    … {hidden} more", "faint"))] if hidden and most > PLAN else []
     return [BLANK, head, *shown, *more]

@@ -15,9 +15,9 @@ from tcw.compiler.trace.records import Decided, Run, SchedulerNode
 from tcw.compiler.trace.refs import Ref
 from tcw.viewers.kit.cells import cut, pad, pad_left
 from tcw.viewers.kit.spans import Line, Role, Span, text, width_of
-from tcw.viewers.panes.names import operations_text
+from tcw.viewers.labels import operations_text
 from tcw.viewers.panes.nests import computes, place_of
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row
 from tcw.viewers.panes.targets import Fold, ToPair
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
@@ -34,6 +34,7 @@ MOST_MEASURED = 400
 """Pairs whose names set the width."""
 FEW = 4
 """Rejected pairs shown per rule before it is unfolded."""
+PASSED = "allowed, but one side had already fused with another node"
 GLYPHS: dict[str, tuple[str, Role]] = {
     "fused": ("✓", "good"),
     "asked": ("◆", "accent"),
@@ -125,7 +126,7 @@ def between_words(view: View, graph: str, between: Sequence[str]) -> str:
 def between_rows(view: View, graph: str, between: Sequence[str]) -> list[Row]:
     """The line of a bar that names them; none if nothing is between."""
     words = between_words(view, graph, between)
-    return [Row(body=(("between  ", "dim"), text(words, "text")))] if words else []
+    return [text_row(("between  ", "dim"), words)] if words else []
 
 
 def _parts(name: str) -> list[str]:
@@ -275,15 +276,13 @@ def _rule(
     opened = key in view.unfolded or len(members) <= FEW
     mark = "▾" if opened else "▸"
     reasons = dict.fromkeys(pair.reason for pair in members if pair.reason)
-    words = rule_words(rule) if rule else "may fuse; one of the two fused elsewhere first"
+    words = rule_words(rule) if rule else PASSED
     note = f"   {next(iter(reasons))}" if rule and len(reasons) == 1 and width >= 76 else ""
-    head = Row(
-        body=(
-            (" ✗ ", "bad") if rule else (" · ", "dim"),
-            (f"{number(len(members))} ", "strong"),
-            text(words, "strong"),
-            text(note, "faint"),
-        ),
+    head = text_row(
+        (" ✗ ", "bad") if rule else (" · ", "dim"),
+        (f"{number(len(members))} ", "strong"),
+        (words, "strong"),
+        (note, "faint"),
         right=((f"{mark} ", "faint"),),
         key=key,
         opens=Fold(key),
@@ -294,7 +293,7 @@ def _rule(
     rows = [BLANK, head, *(_row(view, pair, column, width, 5) for pair in shown)]
     if not opened and len(members) > len(shown):
         rest = f"     · {number(len(members) - len(shown))} more"
-        rows.append(Row(body=((rest, "faint"),), key=f"more:{key}", opens=Fold(key)))
+        rows.append(text_row((rest, "faint"), key=f"more:{key}", opens=Fold(key)))
     return rows
 
 
@@ -315,7 +314,7 @@ def verdict(view: View, width: int) -> list[Row]:
         "fused": "A and B were fused",
         "asked": "Fuse A and B?",
         "queued": "A and B may fuse; it is not decided yet",
-        "passed": "A and B may fuse; one of them fused elsewhere first",
+        "passed": "A and B may fuse, but one side had already fused with another node",
         "rejected": f"A and B were kept apart: {rule_words(pair.rule)}",
     }[pair.verdict]
     wanted = _of_the_next_run(view, pair)
@@ -348,12 +347,12 @@ def verdict(view: View, width: int) -> list[Row]:
     elif not pair.score and pair.verdict == "rejected":
         score.append(("   no score: only pairs that may fuse get one", "dim"))
     return [
-        Row(
-            body=(text(title, "title"),),
+        text_row(
+            (title, "title"),
             right=() if view.presenting else (text(pair.id, "dim"), (" ", "text")),
             heading=True,
         ),
-        Row(body=(*rule,)),
+        text_row(*rule),
         *between_rows(view, pair.graph, pair.between),
         Row(body=tuple(score)),
     ]

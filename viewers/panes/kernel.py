@@ -1,4 +1,4 @@
-"""The code of one kernel: C++ tidied or raw, Triton, PTX, SASS, beside the user's lines."""
+"""The kernels of one compile, and the code of one: C++ tidied or raw, Triton, PTX, SASS."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import Kernel, KernelLine
 from tcw.viewers.kit.highlight import Language, highlight
 from tcw.viewers.kit.spans import Line, Span, text, width_of
-from tcw.viewers.labels import CALLED, binary_words
+from tcw.viewers.labels import CALLED, binary_words, calls_text, line_text
 from tcw.viewers.panes import profile_source
 from tcw.viewers.panes.assembly import code_lines
-from tcw.viewers.panes.names import line_text
 from tcw.viewers.panes.profile_source import kernel_words
-from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty
+from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty, text_row
+from tcw.viewers.panes.targets import ToKernel
 from tcw.viewers.panes.view import LANGUAGES, View
+from tcw.viewers.summary.kernels import KernelRow
+from tcw.viewers.tables.kernel_lines import kernels_lines
 from tcw.viewers.words import plural
 
 _SHORTER = (
@@ -48,13 +50,13 @@ _LEFT_OUT = re.compile(
 def tidy(body: str) -> tuple[tuple[int, str], ...]:
     """(line number, text) of Inductor's C++, tidied. Numbers count from 1 in `body`.
 
-    Casts are shortened; lone braces, the always-true bounds check and the division-by-zero flag
-    are left out; indentation goes by loop.
+    Casts are shortened; braces of blocks, the always-true bounds check and the flag of a division
+    by zero are left out; indentation goes by loop.
     """
     shown: list[tuple[int, int, str]] = []
     for number, line in enumerate(body.split("\n"), start=1):
-        words = line.strip()
-        if words in ("{", "}", "") or _LEFT_OUT.match(line):
+        words = line.strip().removeprefix("}").removesuffix("{").strip()
+        if not words or _LEFT_OUT.match(line):
             continue
         for pattern, replacement in _SHORTER:
             words = pattern.sub(replacement, words)
@@ -159,20 +161,16 @@ def _call(view: View, kernel: Kernel) -> list[Row]:
         why = f"{CALLED[kernel.language]}: no code is generated"
     rows = [
         BLANK,
-        Row(
-            body=(("  ", "text"), text(kernel.name, "text")), ref=refs.kernel(kernel.id), key="call"
-        ),
-        Row(body=((f"  {why}", "dim"),)),
+        text_row("  ", kernel.name, ref=refs.kernel(kernel.id), key="call"),
+        text_row((f"  {why}", "dim")),
         BLANK,
     ]
     for place in kernel.locations:
         line = view.recording.line(place.file, place.line).strip()
         ref = refs.source(place.file, place.line)
-        rows.append(
-            Row(gutter=((line_text(place), "faint"),), body=(text(line),), ref=ref, key=ref)
-        )
+        rows.append(text_row(line, gutter=((line_text(place), "faint"),), ref=ref, key=ref))
     if kernel.no_line:
-        rows.append(Row(body=(("  ", "text"), text(kernel.no_line, "dim"))))
+        rows.append(text_row("  ", (kernel.no_line, "dim")))
     return rows
 
 
@@ -201,9 +199,9 @@ def _assembly(view: View, kernel: Kernel, subject: str, width: int) -> Content:
         line = shown[index]
         words = (raw[line.number - 1] if raw else line.text).expandtabs(4)
         quiet = words.strip().startswith((".", "//", "!"))
-        return Row(
+        return text_row(
+            (words, "faint" if quiet else "text"),
             gutter=(gutter_of(source.get(line.origin)),),
-            body=(text(words, "faint" if quiet else "text"),),
             ref=row_refs[index],
             key=f"asm:{line.number}",
         )
@@ -221,3 +219,67 @@ def _nothing(view: View) -> tuple[str, str]:
         others = "" if view.in_page else "( ) shows the other languages"
         return f"no C++ in {plural(len(kernels), 'kernel')}", others
     return "no Triton was recorded", "--device cuda --arch sm_90 predicts it without a GPU"
+
+
+WIDE = 56
+"""From this width on the title has room for whole words."""
+
+
+def kernel_list(view: View, width: int) -> Content:
+    kernels = view.recording.kernels_of.get(view.compile_id, [])
+    if not kernels:
+        why = f"no kernel of {view.compile_id or 'this recording'} was recorded"
+        next_step = view.not_reached("codegen")
+        return Content("kernels", view.compile_id, rows=empty(width, why, next_step))
+    wanted = {kernel.id for kernel in kernels}
+    listed = [row for row in view.summary.kernels.rows if row.kernel.id in wanted]
+    listed.sort(key=lambda row: row.kernel.predicted != view.for_gpu)
+    rows: list[Row] = []
+    real = [row.kernel for row in listed if not row.kernel.predicted]
+    halves = len({kernel.graph for kernel in real}) > 1
+    first = [row.kernel for row in listed if row.kernel.predicted == listed[0].kernel.predicted]
+    title = ""
+    for row, body in zip(listed, _lines(view, listed, width), strict=True):
+        above = _title(row.kernel, halves, first[0].predicted)
+        if above != title:
+            title = above
+            rows += [*([BLANK] if rows else []), text_row((f" {above}", "dim"))]
+        rows.append(_row(row.kernel, body))
+    calls = [kernel.language for kernel in first if not kernel.generated]
+    words = f"{len(first) - len(calls)} generated"
+    if calls:
+        words += f", {calls_text(calls) if width >= WIDE else plural(len(calls), 'call')}"
+    start = str(ToKernel(view.kernel)) if view.kernel else ""
+    right: Line = ((words, "dim"),)
+    return Content("kernels", view.compile_id, right, rows, start, tracks=bool(start))
+
+
+def _lines(view: View, listed: Sequence[KernelRow], width: int) -> list[Line]:
+    profile = view.derived.profile
+    lines = kernels_lines(
+        listed,
+        view.derived.names,
+        width - 1,
+        1,
+        main=view.derived.main_file,
+        seconds=profile.kernel_seconds if profile is not None else None,
+        in_pane=True,
+    )
+    return [one.spans for one in lines]
+
+
+def _title(kernel: Kernel, halves: bool, second: bool) -> str:
+    """The heading above a kernel; `second`: built kernels follow predicted ones."""
+    if kernel.predicted:
+        return "predicted for a GPU that this machine lacks"
+    half = ("backward" if "backward" in kernel.graph else "forward") if halves else ""
+    return " ".join(filter(None, (half, "built for the CPU"))) if second else half
+
+
+def _row(kernel: Kernel, body: Line) -> Row:
+    return Row(
+        body=body,
+        ref=refs.kernel(kernel.id),
+        at=ToKernel(kernel.id),
+        copies=kernel.name,
+    )

@@ -14,7 +14,7 @@ from tcw.viewers.kit.highlight import highlight
 from tcw.viewers.kit.spans import Line, Span, text
 from tcw.viewers.labels import is_view, short_target
 from tcw.viewers.panes.loops import textbook_nest
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain, plain_lines
 from tcw.viewers.words import domain_text, indent, plural
@@ -75,9 +75,10 @@ def _rows(view: View, nest: _Nest | None, shared: set[str]) -> list[Row]:
     for number, (node, statement, last) in enumerate(nest.statements):
         ref = refs.operation(node.graph, node.name)
         rows.append(
-            Row(
+            text_row(
+                lead,
+                *marked(with_names(statement, names), shared),
                 gutter=(line_of(view, node) if last else blank,),
-                body=(lead, *marked(with_names(statement, names), shared)),
                 ref=ref,
                 key=f"{ref}:{number}",
             )
@@ -134,9 +135,9 @@ def _printed(node: SchedulerNode, printed: list[str]) -> list[Row]:
             if node.kind == "extern"
             else f"{node.label}: {node.kind}"
         )
-        return [Row(gutter=(blank,), body=(text(words, "dim"),), ref=ref, key=ref)]
+        return [text_row((words, "dim"), gutter=(blank,), ref=ref, key=ref)]
     return [
-        Row(gutter=(blank,), body=(text(line),), ref=ref, key=f"{ref}:{index}")
+        text_row(line, gutter=(blank,), ref=ref, key=f"{ref}:{index}")
         for index, line in enumerate(printed)
     ]
 

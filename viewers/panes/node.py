@@ -7,15 +7,13 @@ from collections import Counter
 from tcw.compiler.trace.records import MemoryPlan, Node, WhatIf
 from tcw.viewers.collected import whole_sum
 from tcw.viewers.drawing.blocks import diagram
-from tcw.viewers.drawing.diagram import Block, Diagram
-from tcw.viewers.drawing.inputs import input_name
-from tcw.viewers.kit.cells import cut, pad, wrap
+from tcw.viewers.drawing.diagram import Block, Diagram, input_name
+from tcw.viewers.kit.cells import cut, pad
 from tcw.viewers.kit.colours import fill_of
 from tcw.viewers.kit.spans import Line, text
-from tcw.viewers.labels import CALLED, is_view, short_target
-from tcw.viewers.panes.names import operations_text
+from tcw.viewers.labels import CALLED, is_view, operations_text, short_target
 from tcw.viewers.panes.profile_source import kernel_seconds
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, prose_rows, text_row
 from tcw.viewers.panes.targets import ToView
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
@@ -51,7 +49,7 @@ def content(view: View, width: int) -> Content:
         rows.append(_eager(view, block))
     rows += _why(view, drawn, block, width)
     rows += _legend(drawn, width)
-    rows += [BLANK, *(Row(body=((f" {part}", "faint"),)) for part in drawn.words.split(", "))]
+    rows += [BLANK, *(text_row((f" {part}", "faint")) for part in drawn.words.split(", "))]
     return Content("node", rows=rows, still=True)
 
 
@@ -92,13 +90,13 @@ def _lines(view: View, drawn: Diagram, block: Block) -> list[Row]:
         count = {"input": "an input", "weight": "a weight"}[block.kind]
     where = f", lines {numbers_text(lines)}" if len(set(lines)) > 1 else ""
     where = where or (f", line {lines[0]}" if lines else "")
-    rows = [Row(body=((f" {count}{where}{' ≈' if inferred else ''}", "dim"),))]
+    rows = [text_row((f" {count}{where}{' ≈' if inferred else ''}", "dim"))]
     if block.kind == "op" and nodes[0].value is not None:
-        rows.append(Row(body=((" ", "text"), text(tensor_text(nodes[0].value), "dim"))))
+        rows.append(text_row(" ", (tensor_text(nodes[0].value), "dim")))
     if block.kernel and block.kind == "op":
         kernel = view.recording.kernels.get(block.kernel)
         words = f" in {view.derived.called.title(kernel) if kernel else block.kernel}"
-        rows.append(Row(body=(text(words, "dim"),)))
+        rows.append(text_row((words, "dim")))
     return rows
 
 
@@ -136,7 +134,7 @@ def _eager(view: View, block: Block) -> Row:
 def _fact(label: str, words: str, more: str = "", quiet: bool = False) -> Row:
     tail: Line = (text(f"  {more}", "dim"),) if more else ()
     name = (f" {pad(label, LABEL)}", "dim")
-    return Row(body=(name, text(words, "dim" if quiet else "text"), *tail))  # type: ignore[arg-type]
+    return text_row(name, (words, "dim" if quiet else "text"), *tail)  # type: ignore[arg-type]
 
 
 def _values(label: str, values: list[tuple[str, int | None, str]], width: int) -> list[Row]:
@@ -258,14 +256,14 @@ def _domain(view: View, drawn: Diagram, block: Block) -> list[Row]:
 
 def _why(view: View, drawn: Diagram, block: Block, width: int) -> list[Row]:
     """The decisions that made the group, and those that ended it."""
-    heading = [BLANK, Row(body=((" why here", "strong"),))]
+    heading = [BLANK, text_row((" why here", "strong"))]
     if block.kind == "module":
         words = f"folded by module: {plural(len(drawn.graph.nodes), 'node')} do not fit; ⏎ opens it"
-        return [*heading, *(Row(body=((f" {line}", "dim"),)) for line in wrap(words, width - 2))]
+        return [*heading, *prose_rows(words, width)]
     if block.kind == "call":
         kernel = view.recording.kernels.get(block.kernel)
         called = CALLED["aten" if kernel is None else kernel.language]
-        return [*heading, Row(body=((f" {called}: never fused", "dim"),))]
+        return [*heading, text_row((f" {called}: never fused", "dim"))]
     own = set(block.operations)
     if not own:
         return []
@@ -275,18 +273,16 @@ def _why(view: View, drawn: Diagram, block: Block, width: int) -> list[Row]:
     edge = [p for p, a, b in parts if p.verdict == "rejected" and (a <= own) != (b <= own)]
     rows = list(heading)
     if inner:
-        rows.append(Row(body=((" ✓ ", "good"), (f"{len(inner)} of its pairs fused", "text"))))
+        rows.append(text_row((" ✓ ", "good"), f"{len(inner)} of its pairs fused"))
     for rule, count in Counter(pair.rule for pair in edge).most_common(3):
         words = f"{count} {rule_words(rule)}"
-        rows.append(Row(body=((" ✗ ", "dim"), text(cut(plain(words), width - 4), "dim"))))
+        rows.append(text_row((" ✗ ", "dim"), (cut(plain(words), width - 4), "dim")))
     if not inner and not edge:
-        rows.append(Row(body=((" no pair with it was tried", "dim"),)))
+        rows.append(text_row((" no pair with it was tried", "dim")))
         return rows
     rows.append(
-        Row(
-            body=((" ⏎ ", "key"), ("opens the decisions", "dim")),
-            key="decisions",
-            opens=ToView("fusion"),
+        text_row(
+            (" ⏎ ", "key"), ("opens the decisions", "dim"), key="decisions", opens=ToView("fusion")
         )
     )
     return rows
@@ -295,19 +291,10 @@ def _why(view: View, drawn: Diagram, block: Block, width: int) -> list[Row]:
 def _legend(drawn: Diagram, width: int) -> list[Row]:
     if not drawn.legend:
         return []
-    rows = [BLANK, Row(body=((" groups", "strong"),))]
+    rows = [BLANK, text_row((" groups", "strong"))]
     for hue, words, count in drawn.legend[:24]:
         name = pad(cut(plain(words), width - 13), max(8, width - 13))
-        rows.append(
-            Row(
-                body=(
-                    ("  ", "text"),
-                    ("   ", fill_of(hue)),
-                    (f"  {name}", "text"),
-                    (f"{count:>4}", "dim"),
-                )
-            )
-        )
+        rows.append(text_row("  ", ("   ", fill_of(hue)), f"  {name}", (f"{count:>4}", "dim")))
     if len(drawn.legend) > 24:
-        rows.append(Row(body=((f"  and {len(drawn.legend) - 24} more", "faint"),)))
+        rows.append(text_row((f"  and {len(drawn.legend) - 24} more", "faint")))
     return rows

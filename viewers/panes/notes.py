@@ -7,8 +7,8 @@ from dataclasses import replace
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import Note
 from tcw.viewers.kit.cells import cut, wrap
-from tcw.viewers.kit.spans import Span, text, width_of
-from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty
+from tcw.viewers.kit.spans import Span, width_of
+from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty, text_row
 from tcw.viewers.panes.targets import ToNote, ToPair, ToThing, ToView
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain, plain_lines
@@ -75,8 +75,9 @@ def content(view: View, width: int) -> Content:
     for on, note in notes.items():
         decision = on.removeprefix(DECISION) if on.startswith(DECISION) else ""
         rows.append(
-            Row(
-                body=(('" ', "warn"), text(thing_words(view, on), "strong")),
+            text_row(
+                ('" ', "warn"),
+                (thing_words(view, on), "strong"),
                 ref="" if decision else on,
                 at=ToPair(decision) if decision else ToNote(on),
                 opens=ToView("fusion") if decision else ToThing(on),
@@ -85,6 +86,6 @@ def content(view: View, width: int) -> Content:
             )
         )
         for line in plain_lines(note.text):
-            rows += [Row(body=((f"  {part}", "text"),)) for part in wrap(line, width - 4)]
+            rows += [text_row(f"  {part}") for part in wrap(line, width - 4)]
         rows.append(BLANK)
     return Content(NAME, right=((str(len(notes)), "dim"),), rows=rows)

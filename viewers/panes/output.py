@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tcw.compiler.trace.records import Output, OutputCapped
 from tcw.viewers.kit.spans import text
-from tcw.viewers.panes.rows import Content, Row, Rows, empty
+from tcw.viewers.panes.rows import Content, Row, Rows, empty, text_row
 from tcw.viewers.panes.view import View
 from tcw.viewers.words import bytes_text, plural
 
@@ -38,10 +38,10 @@ def content(view: View, width: int) -> Content:
         if index >= printed:
             first = index == printed
             said = text(failure[index - printed], "bad" if first else "text")
-            return Row(gutter=(("✗ " if first else "  ", "bad"),), body=(said,), key=key)
+            return text_row(said, gutter=(("✗ " if first else "  ", "bad"),), key=key)
         words, error = lines[index]
         said = text(words, "warn" if error else "text")
-        return Row(gutter=(("! " if error else "  ", "warn"),), body=(said,), key=key)
+        return text_row(said, gutter=(("! " if error else "  ", "warn"),), key=key)
 
     right = plural(printed, "line") if printed else ""
     if capped:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from tcw.viewers.kit.bars import cells_of
 from tcw.viewers.kit.cells import cut, pad, wrap
 from tcw.viewers.kit.colours import TONES
+from tcw.viewers.kit.figures import cells_of
 from tcw.viewers.kit.spans import Line, Span, text, width_of
 from tcw.viewers.losses import losses_sentences
-from tcw.viewers.panes.rows import BLANK, Content, Row
+from tcw.viewers.panes.rows import BLANK, Content, Row, prose_rows, text_row
 from tcw.viewers.panes.targets import ToBreak, ToCompile, ToView
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
@@ -18,7 +18,7 @@ from tcw.viewers.summary.calls import Cut, ModelCall, Piece
 from tcw.viewers.summary.findings import crossing_text
 from tcw.viewers.summary.numerics import numerics_words
 from tcw.viewers.summary.verdict import VerdictDetail, doing, last_words
-from tcw.viewers.tables.engines import verdict_line
+from tcw.viewers.tables.engine_lines import verdict_line
 from tcw.viewers.tables.findings import glyph_of
 from tcw.viewers.words import NOT_MEASURED, numbers_text, plural, seconds_text
 
@@ -56,8 +56,7 @@ def content(view: View, width: int) -> Content:
 def _losses(view: View, width: int) -> list[Row]:
     """What the trace, and so the figures, lack."""
     sentences = losses_sentences(view.derived.trace)
-    lines = (words for sentence in sentences for words in wrap(sentence, width - 2))
-    return [Row(body=((f" {words}", "warn"),)) for words in lines]
+    return [row for sentence in sentences for row in prose_rows(sentence, width, "warn")]
 
 
 def _engines(view: View) -> list[Row]:
@@ -78,12 +77,7 @@ def _profile(view: View, width: int) -> list[Row]:
     if not profile.causes:
         words = f"profile: {profile.verdict.headline[:1].lower()}{profile.verdict.headline[1:]}"
         return [
-            Row(
-                body=((" · ", "dim"), text(words)),
-                right=_opens(view),
-                key=key,
-                opens=ToView("profile"),
-            )
+            text_row((" · ", "dim"), words, right=_opens(view), key=key, opens=ToView("profile"))
         ]
     first = profile.causes[0]
     glyph, role = glyph_of(first)
@@ -126,11 +120,11 @@ def _fitted(line: Line, width: int) -> list[Row]:
     """A headline and its numbers, which go below it if they would be cut."""
     head, *rest = line
     if not rest or width_of(line) + 2 <= width:
-        return [Row(body=((" ", "text"), *line))]
+        return [text_row(" ", *line)]
     detail = "".join(words for words, _ in rest).strip().replace("   ", " · ")
     return [
-        *(Row(body=((" ", "text"), (words, head[1]))) for words in wrap(head[0], width - 2)),
-        *(Row(body=((" ", "text"), (words, rest[0][1]))) for words in wrap(detail, width - 2)),
+        *prose_rows(head[0], width, head[1]),
+        *prose_rows(detail, width, rest[0][1]),
     ]
 
 
@@ -200,7 +194,7 @@ def _totals(summary: Summary, width: int) -> list[Row]:
                 lines[-1] = joined
             else:
                 lines.append(part)
-    return [Row(body=((f" {line}", "dim"),)) for line in lines]
+    return [text_row((f" {line}", "dim")) for line in lines]
 
 
 def _failure(view: View, width: int) -> list[Row]:
@@ -216,8 +210,10 @@ def _failure(view: View, width: int) -> list[Row]:
         place = view.derived.names.place(failure.location.file, failure.location.line)
         line = failure.source_line.strip()
         rows.append(
-            Row(
-                body=((" ", "text"), text(f"{place}  ", "dim"), text(line)),
+            text_row(
+                " ",
+                (f"{place}  ", "dim"),
+                line,
                 ref=f"src:{failure.location.file}:{failure.location.line}",
                 key="failure",
             )
@@ -225,13 +221,13 @@ def _failure(view: View, width: int) -> list[Row]:
     said = f"{failure.type}: {failure.message}" if failure.message else failure.type
     lines = [line for one in said.split("\n") if one.strip() for line in wrap(one, width - 2)]
     first, *rest = lines[:MESSAGE_LINES] or [""]
-    rows.append(Row(body=((" ", "text"), (first, "bad"))))
-    rows.extend(Row(body=((" ", "text"), (line, "text"))) for line in rest)
+    rows.append(text_row(" ", (first, "bad")))
+    rows.extend(text_row(" ", line) for line in rest)
     if (left := len(lines) - MESSAGE_LINES) > 0:
         words = f" … {plural(left, 'more line')}, in the output"
-        rows.append(Row(body=((words, "dim"),), key="more", opens=ToView("output")))
+        rows.append(text_row((words, "dim"), key="more", opens=ToView("output")))
     rows.extend(
-        Row(body=((" ", "text"), text(words, "dim")))
+        text_row(" ", (words, "dim"))
         for words in (last_words(view.recording, failure), blame, failure.hint)
         if words
     )
@@ -250,7 +246,7 @@ def _cut(view: View, call: ModelCall, width: int) -> list[Row]:
         headline = "No graph is captured yet" if view.live else "No graph had been captured"
     else:
         headline = "No graph was captured"
-    rows = [Row(body=((" ", "text"), (headline, "strong")), heading=True), BLANK]
+    rows = [text_row(" ", (headline, "strong"), heading=True), BLANK]
     most = max((piece.ops for piece in pieces), default=1) or 1
     label = max((cell_len(plain(_label(piece))) for piece in pieces), default=8)
     ids = max((cell_len(plain(piece.compile_id)) for piece in pieces), default=0)
@@ -276,14 +272,12 @@ def _bar(piece: Piece, most: int, ids: int, label: int) -> Row:
         facts += f" · {plural(piece.guards, 'guard')}"
     if piece.status not in ("compiled", "open"):
         facts += f" · {piece.status}"
-    return Row(
-        body=(
-            (" ", "text"),
-            text(pad(plain(piece.compile_id), ids + 1), "accent"),
-            (pad(cut(plain(name), label), label + 1), "dim"),
-            ("█" * size, "bar"),
-            (facts, "dim"),
-        ),
+    return text_row(
+        " ",
+        (pad(plain(piece.compile_id), ids + 1), "accent"),
+        (pad(cut(plain(name), label), label + 1), "dim"),
+        ("█" * size, "bar"),
+        (facts, "dim"),
         at=ToCompile(piece.compile_id),
     )
 

@@ -17,11 +17,11 @@ from tcw.compiler.trace.records import (
     Shown,
 )
 from tcw.viewers.kit.spans import Line, Span, text
+from tcw.viewers.labels import operations_text
 from tcw.viewers.panes.fusion import chosen_pair, decisions, label_of, nodes_of, waiting_decision
 from tcw.viewers.panes.loops import textbook_lines
-from tcw.viewers.panes.names import operations_text
 from tcw.viewers.panes.nests import line_of, marked, named_loads, nests, traffic, with_names
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain_lines
 from tcw.viewers.words import indent, plural
@@ -53,7 +53,7 @@ def loops_or_list(view: View, width: int) -> Content:
     if waiting_decision(view) is None:
         return found
     second = loops(view, width, "B")
-    head = Row(body=(text(f" {found.name} ", "strong"), *found.right))
+    head = text_row((f" {found.name} ", "strong"), *found.right)
     return replace(second, rows=[*second.rows, head, *found.rows])
 
 
@@ -156,7 +156,7 @@ def became(view: View, width: int) -> Content:
         inner = {b for node in nodes for b in node.reads} & {b for n in nodes for b in n.writes}
         if rows:
             words = f" apart from   {operations_text(group.name)}"
-            rows += [BLANK, Row(body=(text(words, "dim"),))]
+            rows += [BLANK, text_row((words, "dim"))]
         written = _written(view, pair.graph, group)
         if not written:
             rows += [BLANK, *nests(view, nodes, inner)]

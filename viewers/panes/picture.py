@@ -15,10 +15,10 @@ from tcw.viewers.drawing.blocks import KEPT, SCALES, diagram
 from tcw.viewers.drawing.diagram import Block, Diagram
 from tcw.viewers.drawing.layout import DrawnBlocks, lay_out
 from tcw.viewers.kit.cells import cut, pad
-from tcw.viewers.kit.spans import Line, text
-from tcw.viewers.panes import graph
+from tcw.viewers.kit.spans import Line
+from tcw.viewers.panes import node_list
 from tcw.viewers.panes.profile_source import kernel_seconds
-from tcw.viewers.panes.rows import Content, Row, Rows
+from tcw.viewers.panes.rows import Content, Row, Rows, text_row
 from tcw.viewers.panes.targets import Fold, ToBlock, ToThing
 from tcw.viewers.panes.view import View, variant_of
 from tcw.viewers.plain import plain
@@ -68,7 +68,7 @@ def content(view: View, width: int) -> Content:
     """The picture; the list of nodes if the reader asked for it, or there is nothing to draw."""
     drawn = None if view.listed else diagram(view)
     if drawn is None or not drawn.blocks:
-        return graph.content(view, width)
+        return node_list.content(view, width)
     seconds = (
         kernel_seconds(view, block.kernel) if block.kind in ("group", "call") else None
         for block in drawn.blocks
@@ -83,8 +83,8 @@ def _picture(drawn: Diagram, times: tuple[str, ...]) -> Picture:
 
     def make(index: int) -> Row:
         block = blocks[index]
-        return Row(
-            body=(text(" ".join((block.title, *block.lines)), "text"),),
+        return text_row(
+            " ".join((block.title, *block.lines)),
             at=ToBlock(block.key),
             opens=Fold(block.fold) if block.fold else ToThing(drawn.ref(index)),
             selects=drawn.ref(index),

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from tcw.compiler.trace import refs
 from tcw.viewers.kit.cells import cut, pad
 from tcw.viewers.kit.lines import TextLine, fitted, line
-from tcw.viewers.kit.spans import Line, text
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.kit.spans import Line
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row
 from tcw.viewers.panes.targets import ToProcess
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
@@ -32,7 +32,7 @@ def content(view: View, width: int) -> Content:
         rows += _rows(divergence_lines(found, several.names, width - 2), width, found.place)
         rows.append(BLANK)
     several_groups = len(several.groups) > 1 or several.unread
-    rows.append(Row(body=((" who did the same" if several_groups else " all", "dim"),)))
+    rows.append(text_row((" who did the same" if several_groups else " all", "dim")))
     start = ""
     cells = min(NAMES, max(len(plain(who(members))) for members in several.groups))
     for number, members in enumerate(several.groups):
@@ -52,7 +52,7 @@ def content(view: View, width: int) -> Content:
 def _rows(lines: Sequence[TextLine], width: int, place: Place | None) -> list[Row]:
     ref = refs.source(place.file, place.line) if place is not None else ""
     return [
-        Row(body=(text(" "), *one.spans), selects=ref, key=f"difference:{at}" if ref else "")
+        text_row(" ", *one.spans, selects=ref, key=f"difference:{at}" if ref else "")
         for at, one in enumerate(fitted(lines, width - 2))
     ]
 
@@ -63,12 +63,10 @@ def _group(
     shown = any(one.file == view.recording.file for one in members)
     names = pad(cut(plain(who(members)), cells), cells)
     counts = plain(counts_of(members[0], several.summaries[members[0]]))
-    return Row(
-        body=(
-            (" ● " if shown else " ▸ ", "accent" if shown else "faint"),
-            (names, "strong"),
-            (f"  {counts}", "text"),
-        ),
+    return text_row(
+        (" ● " if shown else " ▸ ", "accent" if shown else "faint"),
+        (names, "strong"),
+        f"  {counts}",
         at=ToProcess(number),
     )
 
@@ -88,5 +86,5 @@ def _unread(several: Several, cells: int) -> list[Row]:
         )
         rows.append(Row(body=body, at=ToProcess(number)))
     if len(ordered) > UNREAD:
-        rows.append(Row(body=((f"   {len(ordered) - UNREAD:,} more", "faint"),)))
+        rows.append(text_row((f"   {len(ordered) - UNREAD:,} more", "faint")))
     return rows

@@ -10,8 +10,8 @@ from typing import Literal, overload
 from tcw.compiler.trace.refs import Ref
 from tcw.viewers.kit.cells import wrap
 from tcw.viewers.kit.lines import TextLine, fitted
-from tcw.viewers.kit.spans import Line, Role
-from tcw.viewers.panes.targets import OpenTarget, RowTarget, ToDecision, ToOverride, ToPair
+from tcw.viewers.kit.spans import Line, Role, Span, text, words_of
+from tcw.viewers.panes.targets import Fold, OpenTarget, RowTarget, ToDecision, ToOverride, ToPair
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Row:
 
     @property
     def text(self) -> str:
-        return "".join(text for text, _ in (*self.gutter, *self.body, *self.right))
+        return words_of((*self.gutter, *self.body, *self.right))
 
     @property
     def decision_shown(self) -> str:
@@ -64,6 +64,37 @@ class Row:
 
 
 BLANK = Row()
+
+
+def text_row(
+    *pieces: str | Span,
+    gutter: Line = (),
+    right: Line = (),
+    ref: Ref = "",
+    key: str = "",
+    at: RowTarget | None = None,
+    opens: RowTarget | None = None,
+    selects: Ref = "",
+    copies: str = "",
+    heading: bool = False,
+    decision: str = "",
+) -> Row:
+    """A row whose body is of texts and (text, role) pairs; each is made plain."""
+    body = tuple(text(one) if isinstance(one, str) else text(*one) for one in pieces)
+    return Row(
+        body, gutter, right, ref, key, at, opens, selects, copies, heading, decision=decision
+    )
+
+
+def prose_rows(words: str, width: int, role: Role = "dim", indent: int = 1) -> list[Row]:
+    """Wrapped words."""
+    return [text_row((" " * indent + line, role)) for line in wrap(words, width - indent - 1)]
+
+
+def fold_row(key: str, words: str, opened: bool, *, indent: int = 1) -> Row:
+    """The head of what `⏎` folds and unfolds."""
+    mark = f"{' ' * indent}{'▾' if opened else '▸'} "
+    return text_row((words, "faint"), gutter=((mark, "faint"),), key=key, opens=Fold(key))
 
 
 class Rows(Sequence[Row]):
@@ -148,10 +179,5 @@ def empty(width: int, looked_for: str, next_step: str = "") -> list[Row]:
     said: tuple[tuple[str, Role], ...] = ((looked_for, "dim"), (next_step, "faint"))
     return [
         BLANK,
-        *(
-            Row(body=((" ", "text"), (line, role)))
-            for words, role in said
-            if words
-            for line in wrap(words, width - 2)
-        ),
+        *(row for words, role in said if words for row in prose_rows(words, width, role)),
     ]

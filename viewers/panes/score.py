@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tcw.viewers.kit.cells import cut, pad, wrap
-from tcw.viewers.kit.spans import Line, Role, Span, text
+from tcw.viewers.kit.spans import Line, Role, Span
 from tcw.viewers.panes.fusion import between_rows, between_words, label_of, nodes_of
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, prose_rows, text_row
 from tcw.viewers.panes.targets import ToPair, ToView
 from tcw.viewers.panes.view import View
 from tcw.viewers.summary.fusion import rule_words
@@ -34,8 +34,8 @@ def bar(view: View, quiz: Quiz, width: int) -> list[Row]:
 
 
 def _asks(view: View, quiz: Quiz, question: Question, width: int) -> list[Row]:
-    count = (f"guess {len(quiz.guesses) + 1}    ", "dim")
-    said = ("rule, score and result are hidden until you choose", "dim")
+    count: Span = (f"guess {len(quiz.guesses) + 1}    ", "dim")
+    said: Span = ("rule, score and result are hidden until you choose", "dim")
     if quiz.hint:
         first, second = (
             nodes_of(view, question.graph, name)
@@ -44,22 +44,20 @@ def _asks(view: View, quiz: Quiz, question: Question, width: int) -> list[Row]:
         )
         said = (f"hint: {hint(first, second)}", "text")
     return [
-        Row(
-            body=(("Will the compiler fuse A and B?", "strong"),),
-            right=(count, *_marks(quiz)),  # type: ignore[arg-type]
+        text_row(
+            ("Will the compiler fuse A and B?", "strong"),
+            right=(count, *_marks(quiz)),
             heading=True,
         ),
         BLANK,
-        Row(
-            body=(
-                (" ", "text"), (" y fused ", "button"), ("   ", "text"),
-                (" n kept apart ", "button"), ("   ", "text"), (" - skip ", "button"),
-                ("   ", "text"), (" ? hint ", "button"),
-            ),
-        ),
+        _buttons(" y fused ", " n kept apart ", " - skip ", " ? hint "),
         BLANK,
-        *(Row(body=((" ", "text"), text(line, said[1]))) for line in wrap(said[0], width - 4)[:2]),  # type: ignore[arg-type]
-    ]  # fmt: skip
+        *prose_rows(said[0], width - 2, said[1])[:2],
+    ]
+
+
+def _buttons(*words: str) -> Row:
+    return text_row(*(piece for one in words for piece in ("   ", (one, "button"))))
 
 
 def _tells(view: View, quiz: Quiz, guess: Guess, width: int) -> list[Row]:
@@ -81,13 +79,11 @@ def _tells(view: View, quiz: Quiz, guess: Guess, width: int) -> list[Row]:
     lines = wrap(why, width - 12)[:3] if why else []
     rows = [Row(body=title, right=_marks(quiz), heading=True), BLANK]
     for number, line in enumerate(lines):
-        rows.append(Row(body=((pad("why" if not number else "", 9), "dim"), text(line))))
+        rows.append(text_row((pad("why" if not number else "", 9), "dim"), line))
     if truth is not None:
         rows += between_rows(view, guess.question.graph, truth.between)
-    left: Line = (
-        (" ", "text"), (" space next ", "button"), ("   ", "text"), (" esc the score ", "button"),
-    )  # fmt: skip
-    return [*rows, *[BLANK] * (6 - len(rows)), Row(body=left)]
+    left = _buttons(" space next ", " esc the score ")
+    return [*rows, *[BLANK] * (6 - len(rows)), left]
 
 
 def reason_of(guess: Guess) -> str:
@@ -108,13 +104,13 @@ def content(view: View, width: int) -> Content:
         return Content("score", rows=empty(width, why, "press : and choose Predict how pairs fuse"))
     rows = [
         BLANK,
-        Row(body=((" ", "text"), (summary(quiz), "title"), ("   ", "text"), *_marks(quiz)[:-1])),
+        text_row(" ", (summary(quiz), "title"), "   ", *_marks(quiz)[:-1]),
     ]
     if not quiz.missed and quiz.scored:
-        rows.append(Row(body=((" no wrong guess", "good"),)))
+        rows.append(text_row((" no wrong guess", "good")))
     for rule, guesses in lessons(quiz.missed):
         words = rule_words(rule) if rule else "they were fused"
-        rows += [BLANK, Row(body=((f" ✗ {len(guesses)} ", "bad"), text(words, "strong")))]
+        rows += [BLANK, text_row((f" ✗ {len(guesses)} ", "bad"), (words, "strong"))]
         for guess in guesses:
             rows += _missed(view, guess, width)
     return Content("score", right=((quiz.words, "dim"),), rows=rows)
@@ -129,11 +125,9 @@ def _missed(view: View, guess: Guess, width: int) -> list[Row]:
     second = label_of(view, graph, question.second).replace(", ", ",")
     truth = guess.truth
     was = WORDS[truth.choice] if truth is not None else "not decided"
-    head = Row(
-        body=(
-            text("   " + cut(f"{first} + {second}", max(12, width - 40))),
-            (f"   you: {WORDS[guess.answer]}   it is {was}", "dim"),
-        ),
+    head = text_row(
+        "   " + cut(f"{first} + {second}", max(12, width - 40)),
+        (f"   you: {WORDS[guess.answer]}   it is {was}", "dim"),
         at=ToPair(question.id),
         opens=ToView("fusion"),
         copies=question.id,
@@ -141,4 +135,4 @@ def _missed(view: View, guess: Guess, width: int) -> list[Row]:
     why = wrap(truth.reason, width - 8)[:2] if truth is not None and truth.reason else []
     between = between_words(view, graph, truth.between) if truth is not None else ""
     why += [f"between: {between}"] if between else []
-    return [head, *(Row(body=((f"     {line}", "faint"),)) for line in why)]
+    return [head, *(text_row((f"     {line}", "faint")) for line in why)]

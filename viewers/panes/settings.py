@@ -8,8 +8,7 @@ from msgspec import structs
 
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.kit.cells import pad
-from tcw.viewers.kit.spans import text
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row
 from tcw.viewers.panes.targets import ToInputs, ToSetting
 from tcw.viewers.panes.view import View
 
@@ -97,20 +96,20 @@ def content(view: View, width: int) -> Content:
         for index, toggle in enumerate(choices):
             now = toggle.settings == settings
             rows.append(
-                Row(
-                    body=(
-                        (pad(f" {name}" if not index else "", 12), "dim"),
-                        ("● " if now else "○ ", "accent" if now else "faint"),
-                        text(toggle.words, "strong" if now else "text"),
-                    ),
+                text_row(
+                    (pad(f" {name}" if not index else "", 12), "dim"),
+                    ("● " if now else "○ ", "accent" if now else "faint"),
+                    (toggle.words, "strong" if now else "text"),
                     at=ToSetting(name, index),
                 )
             )
             start = start or (str(ToSetting(name, index)) if now else "")
     inputs = "; ".join(settings.inputs) or "those of the file"
     rows += [
-        Row(
-            body=((pad(" inputs", 12), "dim"), ("● ", "accent"), text(inputs, "strong")),
+        text_row(
+            (pad(" inputs", 12), "dim"),
+            ("● ", "accent"),
+            (inputs, "strong"),
             at=ToInputs(),
             right=(("⏎ others ", "faint"),),
         ),

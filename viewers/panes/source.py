@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import Location
 from tcw.viewers.kit.cells import keep_end
-from tcw.viewers.kit.highlight import highlight, without_indent
-from tcw.viewers.kit.spans import Line, Role, Span, text, width_of, with_role
+from tcw.viewers.kit.highlight import highlight
+from tcw.viewers.kit.spans import Line, Role, Span, width_of, with_role
 from tcw.viewers.panes import breaks, profile_source
-from tcw.viewers.panes.rows import Content, Row, Rows, empty
+from tcw.viewers.panes.rows import Content, Row, Rows, empty, text_row
 from tcw.viewers.panes.stepping import attempt_words, state_of
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain, plain_column
@@ -115,15 +115,13 @@ def stepped(view: View, width: int) -> Content:
 
 
 class _Drawn:
-    """The lines of a file as every source pane draws them: number, badge, measured time, and code
-    without the indentation of its class."""
+    """The lines of a file as every source pane draws them: number, badge, measured time, code."""
 
     def __init__(self, view: View, file: str, lines: Sequence[str]) -> None:
         self.badges = _badges(view, file)
         self.refs = [refs.source(file, number) for number in range(1, len(lines) + 1)]
         self._times = profile_source.column(view, file)
         self._code = highlight("\n".join(lines), "python")
-        self._indents = _class_indents(lines)
 
     @property
     def timed(self) -> bool:
@@ -141,16 +139,16 @@ class _Drawn:
             time = self._times.get(number, profile_source.BLANK)
         gutter: Line = ((f"{number:>5}", "faint"), glyph, time)
         ref = self.refs[number - 1]
-        body = without_indent(body, self._indents[number - 1])
         return Row(gutter=gutter, body=body, ref=ref, key=ref)
 
     def note(self, site: BreakSite) -> Row:
         """What stands below the line of a break."""
-        column = max(0, (site.place.column or 0) - self._indents[site.place.line - 1])
+        column = site.place.column or 0
         code = f": {site.gb}" if site.gb else ""
-        return Row(
+        return text_row(
+            (" " * column + "└─ ", "bad"),
+            (site.title + code, "bad"),
             gutter=((" " * (6 + profile_source.WIDTH if self.timed else 7), "text"),),
-            body=((" " * column + "└─ ", "bad"), text(site.title + code, "bad")),
         )
 
 
@@ -208,21 +206,3 @@ def _tint(body: Line, site: BreakSite, line: str) -> Line:
         return body
     start = plain_column(line, site.place.column)
     return with_role(body, start, plain_column(line, site.place.end_column), "bad-range")
-
-
-def _class_indents(lines: Sequence[str]) -> list[int]:
-    """The indentation that each line loses: that of its class."""
-    indents: list[int] = []
-    owner: int | None = None
-    inside = 0
-    for line in lines:
-        words = line.lstrip(" ")
-        indent = len(line) - len(words)
-        if words.strip() and owner is not None and indent <= owner:
-            owner, inside = None, 0
-        if owner is not None and not inside and words.strip():
-            inside = indent
-        indents.append(inside)
-        if owner is None and re.match(r"class\s", words):
-            owner = indent
-    return indents

@@ -6,54 +6,48 @@ those that ask for something to be done.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import dataclass_transform
+
+from msgspec import Struct
 
 from tcw.compiler.trace.refs import Ref
 
 
-class RowTarget:
+@dataclass_transform(frozen_default=True)
+class RowTarget(Struct, frozen=True):
     """Its text is the name of its row: one name per target, such as `lineup:3`."""
-
-    __slots__: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         word = type(self).__name__.removeprefix("To").lower()
-        return ":".join([word, *(str(getattr(self, name)) for name in self.__slots__)])
+        return ":".join([word, *(str(getattr(self, name)) for name in self.__struct_fields__)])
 
 
 class OpenTarget(RowTarget):
     """A target to which opening its row leads, unless the row says otherwise."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
 class Fold(RowTarget):
     """Unfold or fold the thing with this key."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToView(RowTarget):
     """An arrangement."""
 
     arrangement: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToThing(RowTarget):
     """What a ref names: a line, a node, loops, a kernel."""
 
     ref: Ref
 
 
-@dataclass(frozen=True, slots=True)
 class ToCompile(OpenTarget):
     id: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToStage(OpenTarget):
     """A stage of a compile, as the spine lists them."""
 
@@ -61,26 +55,22 @@ class ToStage(OpenTarget):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToFrame(RowTarget):
     """The compile that a recompile of a frame replaced."""
 
     compile_id: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToFinding(OpenTarget):
     index: int
 
 
-@dataclass(frozen=True, slots=True)
 class ToCause(OpenTarget):
     """A cause of recompiling."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
 class ToBreak(RowTarget):
     """A graph break, by its place and torch's id of its kind."""
 
@@ -89,59 +79,50 @@ class ToBreak(RowTarget):
     gb: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToKernel(OpenTarget):
     id: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToPair(RowTarget):
     """A fusion decision, by its id."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToDecision(RowTarget):
     """A decision of another kind, by its id."""
 
     id: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToRegion(OpenTarget):
     """A region of the profile, by its key."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToBuffer(RowTarget):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToLineup(RowTarget):
     """Lines of two engines, or of two runs, side by side."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
 class ToBlock(RowTarget):
     """A block of the picture of a graph, by its key."""
 
     key: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToEffect(RowTarget):
     """One thing that two recordings do differently, by its place in the list."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
 class ToProcess(OpenTarget):
     """Another recording of the same folder: a group of processes that did the same, by its number.
     The logs that were only skimmed come after the groups."""
@@ -149,26 +130,22 @@ class ToProcess(OpenTarget):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
 class ToNote(RowTarget):
     """The thing that a note is on."""
 
     on: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToBreakpoint(OpenTarget):
     """Opened, it is switched on or off."""
 
     number: int
 
 
-@dataclass(frozen=True, slots=True)
 class ToOverride(RowTarget):
     id: str
 
 
-@dataclass(frozen=True, slots=True)
 class ToSetting(OpenTarget):
     """Compile again with a setting's choice."""
 
@@ -176,12 +153,10 @@ class ToSetting(OpenTarget):
     index: int
 
 
-@dataclass(frozen=True, slots=True)
 class ToInputs(OpenTarget):
     """Compile again with inputs that the reader types."""
 
 
-@dataclass(frozen=True, slots=True)
 class ToSuggestion(OpenTarget):
     """Compile again with what a cause of the profile suggests, both by their places."""
 

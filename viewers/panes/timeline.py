@@ -7,8 +7,6 @@ from itertools import groupby
 
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import (
-    Failure,
-    FrameStart,
     Graph,
     GraphBreak,
     Guards,
@@ -20,7 +18,7 @@ from tcw.compiler.trace.records import (
 )
 from tcw.viewers.kit.spans import Line, Role, Span, text, width_of
 from tcw.viewers.losses import losses_short
-from tcw.viewers.panes import autograd, breaks, fusion, guards, memory, recompiles
+from tcw.viewers.panes import autograd, breaks, fusion, guard_list, memory_chart, recompiles
 from tcw.viewers.panes.view import View
 from tcw.viewers.summary.function_names import FunctionNames
 from tcw.viewers.timeline import CompileAttempt, Mark
@@ -34,14 +32,12 @@ MARKS: dict[Mark, tuple[str, Role]] = {
     "note": ('"', "hot"),
 }
 STAGES: dict[type[Record], str] = {
-    FrameStart: "capture",
     GraphBreak: "break",
     Guards: "guards",
     Recompile: "recompile",
     Partition: "autograd",
     MemoryPlan: "memory",
     Kernel: "kernel",
-    Failure: "failure",
 }
 _RANK = {mark: rank for rank, mark in enumerate(("recompile", "break", "breakpoint", "note"))}
 
@@ -65,26 +61,17 @@ def timeline(view: View, width: int, arrangement: str = "") -> tuple[Line, Line,
 
 
 def place(view: View, arrangement: str) -> int:
-    """Up to which record the reader looks, from 1: the last while a compile goes on; in a replay
-    the one behind the selection."""
+    """Up to which record the reader looks, from 1: in a replay the one behind the selection; else
+    the last."""
     if view.playhead or view.live or view.driven:
         return view.shown
-    record = record_of(view, arrangement)
+    record = _shown(view, arrangement)
     found = view.derived.trace.place(record) if record is not None else 0
     return found or view.shown
 
 
-def record_of(view: View, arrangement: str) -> Record | None:
-    """The record that the current arrangement shows, by its selection; None if there is none."""
-    found = _shown(view, arrangement)
-    if found is not None:
-        return found
-    frames = view.recording.all(FrameStart)
-    start = next((frame for frame in frames if frame.compile_id == view.compile_id), None)
-    return start or view.recording.failure
-
-
 def _shown(view: View, arrangement: str) -> Record | None:
+    """The record that an arrangement shows, by its selection; None if it shows none alone."""
     site, cause = breaks.site_of(view), recompiles.cause_of(view)
     if arrangement == "break" and site is not None:
         return next((r for r in site.records if r.compile_id == view.compile_id), site.records[0])
@@ -94,9 +81,9 @@ def _shown(view: View, arrangement: str) -> Record | None:
         pair = fusion.chosen_pair(view)
         return pair.records[-1] if pair is not None and pair.records else None
     if arrangement == "memory":
-        return memory.plan_of(view)
+        return memory_chart.plan_of(view)
     if arrangement == "guards":
-        return guards.guards_of(view)
+        return guard_list.guards_of(view)
     if arrangement == "autograd":
         return autograd.split_of(view)
     if arrangement in ("kernels", "profile", "region"):
@@ -222,7 +209,7 @@ def position(view: View, arrangement: str) -> Line:
         waiting = view.waiting
         stage = waiting.stage if waiting is not None else view.track.stage_at(view.shown)
         return (*spans, text(f"{stage}{attempt if stage == 'capture' else ''}   live ", "dim"))
-    record = record_of(view, arrangement)
+    record = _shown(view, arrangement)
     found = view.derived.trace.place(record) if record is not None else 0
     if record is None or not found:
         return (*spans, (f"{total} records ", "dim"))

@@ -26,8 +26,8 @@ from tcw.compiler.trace.records import (
 )
 from tcw.compiler.trace.refs import Ref
 from tcw.viewers.collected import grouped
-from tcw.viewers.kernel_names import KernelNames
-from tcw.viewers.places import FileNames
+from tcw.viewers.file_names import FileNames
+from tcw.viewers.labels import KernelNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.calls import Piece

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from rich.cells import cell_len
 
@@ -11,7 +13,7 @@ from tcw.viewers.kit.figures import TimeUnit, rate_text, unit_of
 from tcw.viewers.kit.spans import Line, Role, Span, text, width_of
 from tcw.viewers.panes import profiled
 from tcw.viewers.panes.profiled import RegionGroup, Table, role_of
-from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty
+from tcw.viewers.panes.rows import Content, Row, Rows, empty, text_row
 from tcw.viewers.panes.targets import Fold, ToRegion, ToView
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
@@ -42,24 +44,20 @@ WORDS = {"": "Δ", "line": "line", "time": "time"}
 class _Entry:
     """One line of the pane, before it is made."""
 
-    kind: str
-    """`head`, `phase`, `region`, `fold`, `rest`, `rule`, `sum`, `note`, `blank`."""
+    make: Callable[[], Row]
     key: str = ""
     ref: str = ""
-    row: RegionRow | None = None
-    group: RegionGroup | None = None
-    words: str = ""
 
 
 def content(view: View, width: int) -> Content:
     table = profiled.table_of(view)
     if table is None:
         return Content("profile", rows=empty(width, *profiled.not_measured(view)))
-    entries = _entries(view, table, width)
     chart = _Chart(view, table, width)
+    entries = chart.entries()
     rows = Rows(
         len(entries),
-        lambda index: chart.row(entries[index]),
+        lambda index: entries[index].make(),
         [entry.ref for entry in entries],
         [entry.key for entry in entries],
     )
@@ -99,45 +97,15 @@ def _right(view: View, table: Table, width: int) -> Line:
     return ((" · ".join(words), "dim"),)
 
 
-def _entries(view: View, table: Table, width: int) -> list[_Entry]:
-    entries = [_Entry("note", words=words) for words in _notes(view, width)]
-    entries.append(_Entry("head"))
-    several = len(table.groups) > 1
-    lit, own = view.lit, view.ref
-
-    def ref_of(row: RegionRow) -> str:
-        found = next((ref for ref in table.refs[row.key] if ref in lit or ref == own), "")
-        return found or (own if own in table.lines[row.key] else "")
-
-    for group in table.groups:
-        fall = group.waterfall
-        if several:
-            entries.append(_Entry("phase", f"phase:{group.phase}", group=group))
-        for row in fall.rows:
-            entries.append(_Entry("region", str(ToRegion(row.key)), ref_of(row), row))
-        if not fall.quiet:
-            continue
-        fold = f"profile:noise:{group.phase}"
-        opened = fold in view.unfolded
-        inside = ("" if opened else ref_of(row) for row in fall.quiet) if lit or own else ()
-        lit_inside = next(filter(None, inside), "")
-        entries.append(_Entry("fold", fold, lit_inside, group=group))
-        if opened:
-            for row in fall.quiet:
-                entries.append(_Entry("region", str(ToRegion(row.key)), ref_of(row), row))
-    if not table.shown:
-        entries.append(_Entry("note", words="no region has these words: & asks for others"))
-    if table.rest is not None:
-        entries.append(_Entry("rest", "rest"))
-    entries += [_Entry("rule"), _Entry("sum", "sum")]
-    return entries
-
-
 def _notes(view: View, width: int) -> list[str]:
     """Caveats about the figures, in lines."""
     profile = view.derived.profile
     found = doubts(profile.index) if profile is not None else ()
     return [line for one in found for line in wrap(one, width - 3)]
+
+
+def _note(words: str) -> Row:
+    return text_row(" ", (words, "warn"))
 
 
 class _Chart:
@@ -165,31 +133,41 @@ class _Chart:
             **figure_cells(row, self.unit),
         }
 
-    def row(self, entry: _Entry) -> Row:
-        if entry.row is not None:
-            return self._region(entry, entry.row)
-        if entry.kind == "head":
-            return Row(body=self.lines.head())
-        if entry.kind == "phase" and entry.group is not None:
-            return self._phase(entry.key, entry.group)
-        if entry.kind == "fold" and entry.group is not None:
-            return self._fold(entry, entry.group)
-        if entry.kind == "rest" and self.table.rest is not None:
-            return self._rest(self.table.rest)
-        if entry.kind == "sum":
-            return self._sum()
-        if entry.kind == "note":
-            return Row(body=((" ", "text"), text(entry.words, "warn")))
-        return (
-            Row(body=(("─" * max(1, self.width - 2), "faint"),)) if entry.kind == "rule" else BLANK
-        )
+    def entries(self) -> list[_Entry]:
+        view, table = self.view, self.table
+        entries = [_Entry(partial(_note, words)) for words in _notes(view, self.width)]
+        entries.append(_Entry(lambda: Row(body=self.lines.head())))
+        for group in table.groups:
+            if len(table.groups) > 1:
+                entries.append(_Entry(partial(self._phase, group), f"phase:{group.phase}"))
+            entries += map(self._entry, group.waterfall.rows)
+            quiet = [self._entry(row) for row in group.waterfall.quiet]
+            if quiet:
+                fold = f"profile:noise:{group.phase}"
+                opened = fold in view.unfolded
+                lit = "" if opened else next((one.ref for one in quiet if one.ref), "")
+                entries.append(_Entry(partial(self._fold, group, fold, lit), fold, lit))
+                entries += quiet if opened else []
+        if not table.shown:
+            entries.append(_Entry(partial(_note, "no region has these words: & asks for others")))
+        if table.rest is not None:
+            entries.append(_Entry(partial(self._rest, table.rest), "rest"))
+        stroke = text_row(("─" * max(1, self.width - 2), "faint"))
+        return [*entries, _Entry(lambda: stroke), _Entry(self._sum, "sum")]
+
+    def _entry(self, row: RegionRow) -> _Entry:
+        """A region; its ref is what of it is lit."""
+        own, kernels = self.view.ref, self.table.refs[row.key]
+        ref = next((one for one in kernels if one in self.view.lit or one == own), "")
+        ref = ref or (own if own in self.table.lines[row.key] else "")
+        return _Entry(partial(self._region, row, ref), str(ToRegion(row.key)), ref)
 
     def _line(self, place: str, name: str, sums: Sums, role: Role, loud: Role) -> Line:
         """Without its bar."""
         texts = {LINE: place, REGION: name, **figure_cells(sums, self.unit)}
         return self.lines.line(spans_of(texts, loud, role))
 
-    def _region(self, entry: _Entry, row: RegionRow) -> Row:
+    def _region(self, row: RegionRow, ref: str) -> Row:
         noisy = row.standing == "noise"
         role = role_of(row.difference, noisy)
         loud: Role = "dim" if noisy else "text"
@@ -197,27 +175,27 @@ class _Chart:
         body += self.lines.bar(row.difference, role)
         return Row(
             body=body,
-            ref=entry.ref,
+            ref=ref,
             at=ToRegion(row.key),
             copies=self.table.fix_of(row) or _copied(self.view, row, self.unit),
         )
 
-    def _phase(self, key: str, group: RegionGroup) -> Row:
+    def _phase(self, group: RegionGroup) -> Row:
         fall = group.waterfall
         total = fall.total if group.whole else None
         if total is None:
-            return Row(body=((" ", "text"), (group.phase or "in no phase", "strong")), heading=True)
+            return text_row(" ", (group.phase or "in no phase", "strong"), heading=True)
         role = role_of(total.difference, total.in_noise)
         body = self._line("", group.phase, total, role, "strong")
-        return Row(body=body, key=key)
+        return Row(body=body, key=f"phase:{group.phase}")
 
-    def _fold(self, entry: _Entry, group: RegionGroup) -> Row:
+    def _fold(self, group: RegionGroup, key: str, ref: str) -> Row:
         sums = group.waterfall.quiet_sums
-        opened = entry.key in self.view.unfolded
+        opened = key in self.view.unfolded
         words = f"{'▾' if opened else '▸'} {group.waterfall.quiet_words}"
         body = self._line("", words, sums, "dim", "dim")
         body += self.lines.bar(0.0, "dim")
-        return Row(body=body, ref=entry.ref, key=entry.key, opens=Fold(entry.key))
+        return Row(body=body, ref=ref, key=key, opens=Fold(key))
 
     def _rest(self, rest: Sums) -> Row:
         role = role_of(rest.difference, rest.in_noise)
@@ -279,8 +257,8 @@ def selection(view: View, width: int) -> list[Row]:
     module = ((plain(row.module) + " ", "dim"),) if row.module else ()
     return [
         Row(body=title, right=module, heading=True),  # type: ignore[arg-type]
-        Row(body=(("eager     ", "dim"), *_work(row.eager_work, len(row.operations), "operation"))),
-        Row(body=(("compiled  ", "dim"), *_work(row.compiled_work, len(row.steps), "step"))),
+        text_row(("eager     ", "dim"), *_work(row.eager_work, len(row.operations), "operation")),
+        text_row(("compiled  ", "dim"), *_work(row.compiled_work, len(row.steps), "step")),
     ]
 
 

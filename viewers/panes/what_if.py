@@ -1,17 +1,27 @@
-"""Two runs of one model: whether the change paid, and by how much."""
+"""A run against its base: the verdict and its measurements, the effects in words, both sources."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import PurePath
+
+from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import Progress, Timed, WhatIf
-from tcw.viewers.kit.bars import cells_of
 from tcw.viewers.kit.cells import cut, pad, wrap
-from tcw.viewers.kit.figures import TimeUnit
-from tcw.viewers.kit.spans import Line, Role, text, width_of
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty
+from tcw.viewers.kit.figures import TimeUnit, cells_of
+from tcw.viewers.kit.spans import Line, Role, Span, text, width_of
+from tcw.viewers.panes import source
+from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty, text_row, text_rows
+from tcw.viewers.panes.targets import ToEffect, ToView
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.differences import Difference
+from tcw.viewers.summary.differences.alignment import Alignment
+from tcw.viewers.summary.differences.difference_words import effect_words
+from tcw.viewers.summary.differences.effects import Effect
 from tcw.viewers.summary.differences.measured import MeasuredDifference
+from tcw.viewers.text.diff import effect_lines
 from tcw.viewers.words import plural
 
 NAME = 8
@@ -46,7 +56,7 @@ def verdict(view: View, width: int) -> Content:
         rows.append(BLANK)
         rows += [_other(one) for one in others[:ROWS]]
         if len(others) > ROWS:
-            rows.append(Row(body=((f"   {len(others) - ROWS} more measured", "faint"),)))
+            rows.append(text_row((f"   {len(others) - ROWS} more measured", "faint")))
     rows.append(BLANK)
     return Content("what-if", _subject(difference), rows=rows, still=True)
 
@@ -70,7 +80,7 @@ def _answer(view: View, difference: Difference, width: int) -> list[Row]:
         words = found.why or _pending(view, difference)
         head: Line = ((f" {glyph} ", role), text(found.title, "strong"))
         rest = [f"   {line}" for line in wrap(words, width - 4)] if words else []
-        return [Row(body=head), *(Row(body=((line, "dim"),)) for line in rest)]
+        return [Row(body=head), *(text_row((line, "dim")) for line in rest)]
     before, after, unit = measured.times
     size: Role = "text" if measured.outcome == "in noise" else role
     title: Line = ((f" {glyph} ", role), text(found.title, "strong"))
@@ -130,7 +140,7 @@ def _second(
     call: Line = (("   whole call  ", "dim"), (pad(words, 32), role)) if words else ()  # type: ignore[assignment]
     output: Line = (("   output  ", "dim"), (measured.output, _doubt(measured.record)))
     if words and width_of((*call, *output)) <= width:
-        return [Row(body=(*call, *output))]
+        return [text_row(*call, *output)]
     return [Row(body=line) for line in (call, output) if line]
 
 
@@ -159,7 +169,7 @@ def _other(one: MeasuredDifference) -> Row:
     else:
         about = ", ".join(record.run_kernels or record.base_kernels)
     words, role = _times(one)
-    return Row(body=(text(f"   {pad(cut(plain(about), 24), 24)}  ", "dim"), (words, role)))
+    return text_row((f"   {pad(cut(plain(about), 24), 24)}  ", "dim"), (words, role))
 
 
 def _bars(measured: MeasuredDifference, subject: str, width: int) -> list[Row]:
@@ -179,11 +189,157 @@ def _bars(measured: MeasuredDifference, subject: str, width: int) -> list[Row]:
 def _bar(name: str, version: Timed, most: float, room: int, unit: TimeUnit, role: Role) -> Row:
     cells = max(1, cells_of(version.median, most, room))
     figures = f"{unit.measured(version.median)} {unit.name} ±{unit.measured(version.spread)}"
-    return Row(
-        body=(
-            (f"   {pad(name, NAME)}", "dim"),
-            ("█" * cells, role),
-            (" " * (room - cells + 2), "text"),
-            (figures, "text"),
-        )
+    return text_row(
+        (f"   {pad(name, NAME)}", "dim"), ("█" * cells, role), " " * (room - cells + 2), figures
     )
+
+
+_LEADS = {
+    "break": "break", "recompile": "recompiles", "memory": "memory", "graph": "source",
+    "operation": "what-if", "fusion": "what-if", "kernel": "what-if",
+}  # fmt: skip
+"""Kind of an effect -> the arrangement that shows it in full."""
+
+
+def effects_list(view: View, width: int) -> Content:
+    difference = difference_of(view)
+    if difference is None or view.base is None:
+        return nothing("differences", width)
+    files = (difference.base.file, difference.run.file)
+    subject = " → ".join(plain(PurePath(str(one)).name) if one else "run" for one in files)
+    rows = [BLANK]
+    told = ""
+    for index, effect in enumerate(difference.effects):
+        rows += _effect_rows(index, effect, width, told)
+        told = effect.cause
+    if not difference.effects:
+        words = "Nothing changed" + ("" if difference.nothing else " except what is listed below")
+        rows.append(text_row((f" {words}", "strong")))
+    count = len(difference.effects)
+    right: Line = ((f"{min(view.effect, count - 1) + 1} of {count}", "dim"),) if count else ()
+    start = str(ToEffect(min(view.effect, count - 1))) if count else ""
+    return Content("differences", subject, right, [*rows, BLANK], start, tracks=True, still=True)
+
+
+def looked_at(view: View) -> Effect | None:
+    """The effect under the cursor."""
+    difference = difference_of(view)
+    effects = difference.effects if difference is not None else ()
+    return effects[min(view.effect, len(effects) - 1)] if effects else None
+
+
+def ref_of(effect: Effect) -> str:
+    """The line of an effect, in the run; "" if the run has no such line."""
+    line = effect.line
+    return refs.source(line.file, line.line) if line is not None and not line.gone else ""
+
+
+def _effect_rows(index: int, effect: Effect, width: int, told: str) -> list[Row]:
+    """`told`: the cause of the effect above."""
+    head, *more = text_rows(effect_lines([effect], 1, told), width, indent=1)
+    lead = _LEADS.get(effect.kind)
+    place = f"{effect.place}  " if effect.place else ""
+    head = replace(
+        head,
+        at=ToEffect(index),
+        opens=ToView(lead) if lead else None,
+        selects=ref_of(effect),
+        copies=plain(place + effect_words(effect)),
+    )
+    return [head, *more]
+
+
+_SIGNS: dict[str, Span] = {"removed": ("−", "bad"), "added": ("+", "good")}
+
+
+def source_base(view: View, width: int) -> Content:
+    """The base's source: lines that the run changed or removed stand out. A line that both have is
+    one thing: it has the ref of the run's, so that both sides light up together."""
+    difference = difference_of(view)
+    if difference is None or view.base is None:
+        return nothing("before", width)
+    alignment = difference.alignment
+    name = source.file_of(_looking(view, alignment))
+    file = alignment.base_file(name)
+    lines = difference.base.source(file)
+    if not lines:
+        why = f"the base has no {view.derived.names.short(name)}"
+        return Content("before", rows=empty(width, why))
+    known = alignment.lines(file)
+    selected = _selected(view, name, known)
+    here = replace(view, derived=view.base, ref=refs.source(file, selected), lit={}, base=None)
+    found = source.content(here, width)
+    after = difference.run.source(name)
+    row_refs = [
+        refs.source(name, known[number]) if number in known else ""
+        for number in range(1, len(lines) + 1)
+    ]
+
+    def make(index: int) -> Row:
+        row = found.rows[index]
+        other = known.get(index + 1, 0)
+        changed = not other or after[other - 1] != lines[index]
+        return replace(_tinted(row, "removed") if changed else row, ref=row_refs[index])
+
+    rows = Rows(len(found.rows), make, row_refs)
+    return replace(found, name="before", rows=rows, tracks=bool(selected), centred=True)
+
+
+def source_run(view: View, width: int) -> Content:
+    """The run's source: lines that it changed or added stand out."""
+    difference = difference_of(view)
+    if difference is None:
+        return nothing("after", width)
+    alignment = difference.alignment
+    here = _looking(view, alignment)
+    found = source.content(here, width)
+    name = source.file_of(here)
+    file = alignment.base_file(name)
+    before, after = difference.base.source(file), difference.run.source(name)
+    if not before or not isinstance(found.rows, Rows):
+        return replace(found, name="after")
+    origin = {number: one for one, number in alignment.lines(file).items()}
+
+    def make(index: int) -> Row:
+        row = found.rows[index]
+        other = origin.get(index + 1, 0)
+        changed = not other or before[other - 1] != after[index]
+        return _tinted(row, "added") if changed else row
+
+    rows = Rows(len(found.rows), make, found.rows.refs)
+    return replace(found, name="after", rows=rows, tracks=bool(here.ref), centred=True)
+
+
+def _looking(view: View, alignment: Alignment) -> View:
+    """Without a selection, at the first line of the run that the effect concerns."""
+    effect = looked_at(view)
+    if view.ref or effect is None or effect.line is None:
+        return view
+    line = effect.line
+    if not line.gone:
+        return replace(view, ref=refs.source(line.file, line.line), lit={})
+    known = alignment.lines(alignment.base_file(line.file))
+    near = max((one for number, one in known.items() if number < line.line), default=1)
+    return replace(view, ref=refs.source(line.file, near), lit={})
+
+
+def _selected(view: View, name: str, known: Mapping[int, int]) -> int:
+    """The base's current line; 0 for none."""
+    effect = looked_at(view)
+    if not view.ref:
+        line = effect.line if effect is not None else None
+        if line is not None and line.gone and line.file == name:
+            return line.line
+    for ref in (view.ref, *view.lit):
+        if refs.kind(ref) == "src" and refs.split_source(ref)[0] == name:
+            number = refs.split_source(ref)[1]
+            return next((one for one, other in known.items() if other == number), 0)
+    return 0
+
+
+def _tinted(row: Row, tint: str) -> Row:
+    """A line with a sign beside its number, for readers without colours."""
+    number, *rest = row.gutter
+    free = next((at for at, (words, _) in reversed([*enumerate(rest)]) if words == " "), 0)
+    rest[free] = _SIGNS[tint]
+    return replace(row, gutter=(number, *rest), tint=tint)  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ from tcw.compiler.trace.records import (
 )
 from tcw.compiler.trace.records.session import FactKind
 from tcw.viewers.collected import known_sum
-from tcw.viewers.places import FileNames
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.breaks import BreakSite, break_sites
 from tcw.viewers.summary.caches import CacheUse, cache_uses

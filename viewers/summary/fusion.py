@@ -19,9 +19,8 @@ from tcw.compiler.trace.records import (
     Kernel,
     SchedulerNode,
 )
-from tcw.viewers.decisions import RecordedDecisions
 from tcw.viewers.labels import operations_of
-from tcw.viewers.recording import Recording
+from tcw.viewers.recording import RecordedDecisions, Recording
 from tcw.viewers.words import bytes_text, listed
 
 RULES = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tcw.compiler.trace.records import Kernel, KernelBinary
 from tcw.viewers.collected import grouped
-from tcw.viewers.kernel_names import KernelNames
+from tcw.viewers.labels import KernelNames
 from tcw.viewers.recording import Recording
 
 

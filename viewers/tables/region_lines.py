@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from tcw.viewers.kit.bars import Bars
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.cells import cut, keep_end, pad, pad_left
-from tcw.viewers.kit.figures import TimeUnit
+from tcw.viewers.kit.figures import Bars, TimeUnit
 from tcw.viewers.kit.spans import Line, Role, Span
-from tcw.viewers.places import FileNames
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.profile.rows import RegionRow, where
 from tcw.viewers.summary.profile.waterfall import Sums

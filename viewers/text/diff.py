@@ -1,17 +1,31 @@
-"""The report of `tcw diff`: what changed in words, by cost, and below it the figures."""
+"""The report of `tcw diff`: what changed in words, by cost; then figures, by kind, and code."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tcw.viewers.collected import grouped
 from tcw.viewers.kit.colours import TONES
 from tcw.viewers.kit.lines import BLANK, TextLine, line
 from tcw.viewers.kit.spans import Role
+from tcw.viewers.kit.table import Cell, heading, table
 from tcw.viewers.summary.differences import Difference
-from tcw.viewers.summary.differences.difference_words import TONE_GLYPHS, call_words, effect_words
-from tcw.viewers.summary.differences.effects import Effect
-from tcw.viewers.text.difference import blocks, same_cut
-from tcw.viewers.words import plural
+from tcw.viewers.summary.differences.decision_changes import Veto
+from tcw.viewers.summary.differences.difference_words import (
+    TONE_GLYPHS,
+    call_words,
+    change_text,
+    change_words,
+    effect_words,
+    kernel_words,
+    others_words,
+    veto_words,
+)
+from tcw.viewers.summary.differences.effects import OTHER_GRAPHS, Effect
+from tcw.viewers.summary.differences.figures import Figure
+from tcw.viewers.summary.differences.kernel_changes import KernelChange
+from tcw.viewers.summary.differences.lines import TextDiff
+from tcw.viewers.words import listed, plural
 
 MOST = 12
 """Effects listed; the rest are counted."""
@@ -71,3 +85,134 @@ def figures_lines(difference: Difference, width: int, code: bool = False) -> lis
     """Below the effects: figures, and what differs, kind by kind."""
     found = blocks(difference, width, code, graphs=same_cut(difference))
     return [one for block in found for one in (BLANK, *block)]
+
+
+DECISIONS = 12
+"""Maximum number of decisions listed; the rest are counted."""
+KERNELS = 12
+"""Maximum number of lines of kernels; with `--code`, all of them."""
+ROWS = 8
+"""Most breaks, guards, … listed of each kind; the rest are counted."""
+
+
+def blocks(
+    difference: Difference, width: int, code: bool, graphs: bool = True, whole: bool = True
+) -> list[list[TextLine]]:
+    """What changed, by kind; kinds without a change are left out. Without `graphs`, not what only
+    graphs of the same cut have in common: guards, decisions and kernels. Not `whole`: without
+    kernels, and without overrides among the settings, for they are decisions."""
+    found = [
+        _settings(difference, whole),
+        _figures(difference, width),
+        _counted("graph breaks", difference.breaks, width),
+        _counted("recompiles", difference.recompiles, width),
+    ]
+    if graphs:
+        found += [
+            _counted("guards", difference.guards, width),
+            _decisions(difference, width),
+            _kernels(difference, code) if whole else [],
+            [_veto(veto) for veto in difference.vetoes],
+        ]
+    return [block for block in found if block]
+
+
+def same_cut(difference: Difference) -> bool:
+    """Whether graphs are cut alike, so that their kernels can be compared one by one."""
+    return not any(one.kind in OTHER_GRAPHS for one in difference.effects)
+
+
+def with_code(difference: Difference, change: KernelChange) -> bool:
+    """Whether the code of both sides can be compared line by line."""
+    return len(set(difference.engines)) == 1 and change.generated
+
+
+def _settings(difference: Difference, whole: bool) -> list[TextLine]:
+    return [
+        line((f"{one.name}  ", "dim"), f"{one.before or 'default'} → {one.after or 'default'}")
+        for one in difference.settings
+        if one.name != "file" and (whole or one.name.count("/") <= 2)
+    ]
+
+
+def _figures(difference: Difference, width: int) -> list[TextLine]:
+    changed = [one for one in difference.figures if one.changed]
+    rows: list[Sequence[Cell]] = [[(one.what, "dim"), change_text(one)] for one in changed]
+    nests: list[Sequence[Cell]] = []
+    for change in difference.changed_kernels:
+        before, after = change.nests
+        if before is not None and after is not None and before != after:
+            nests.append([(f"loop nests, {change.name}", "dim"), f"{before} → {after}"])
+    if not rows and not nests:
+        return []
+    lines = table([*rows, *nests[:ROWS]], "lf", width, indent=2)
+    return [heading("what changed"), *lines, *_more(len(nests) - ROWS)]
+
+
+def _counted(what: str, changes: Sequence[Figure], width: int) -> list[TextLine]:
+    if not changes:
+        return []
+    rows: list[Sequence[Cell]] = [
+        [_sign(one), f"{one.before} → {one.after}", one.what] for one in changes[:ROWS]
+    ]
+    lines = [heading(what), *table(rows, "lrf", width, indent=2)]
+    return [*lines, *_more(len(changes) - ROWS)]
+
+
+def _sign(change: Figure) -> str:
+    return "+" if not change.before else "-" if not change.after else "~"
+
+
+def _more(count: int) -> list[TextLine]:
+    return [line(("  " + f"{count:,} more", "dim"))] if count > 0 else []
+
+
+def _decisions(difference: Difference, width: int) -> list[TextLine]:
+    found = difference.decisions
+    if not found.changes:
+        return []
+    rows: list[Sequence[Cell]] = []
+    for one in found.changes[:DECISIONS]:
+        glyph, words = change_words(one)
+        reason = one.reason if one.change in ("refused", "other", "gone") else ""
+        rows.append([glyph, (one.kind, "dim"), one.subject, words, (reason, "dim")])
+    lines = [heading("decisions that changed"), *table(rows, "llflf", width, indent=2)]
+    lines += _more(len(found.changes) - DECISIONS)
+    return [*lines, line((f"  {others_words(found)}", "dim"))]
+
+
+def _kernels(difference: Difference, code: bool) -> list[TextLine]:
+    changed = difference.changed_kernels
+    same = len(difference.kernels) - len(changed)
+    if not changed:
+        return [line((f"{plural(same, 'kernel')}, all as before", "dim"))] if same else []
+    lines = [heading("kernels", f"{same} as before" if same else "")]
+    across = len(set(difference.engines)) > 1
+    alike = grouped(
+        ((one.label, one.kind if across else kernel_words(one)), one) for one in changed
+    )
+    for (label, words), group in list(alike.items())[: None if code else KERNELS]:
+        for some in [[one] for one in group] if code else [group]:
+            ids = listed([each.id for one in some for each in one.after or one.before])
+            times = f" ×{len(some)}" if len(some) > 1 else ""
+            lines.append(line("  ", (f"{ids} {label}{times}", "strong"), f"  {words}", hang=4))
+            if code and with_code(difference, some[0]):
+                lines += _diff(some[0].code)
+    return lines if code else [*lines, *_more(len(alike) - KERNELS)]
+
+
+def _diff(diff: TextDiff) -> list[TextLine]:
+    lines: list[TextLine] = []
+    roles: dict[str, Role] = {"+": "good", "-": "bad", " ": "text"}
+    for hunk in diff.hunks:
+        lines.append(line((f"    {hunk.head}", "dim"), fixed=True))
+        for one in hunk.lines:
+            lines.append(line(f"  {one.sign} ", (one.text, roles[one.sign]), fixed=True))
+    return lines
+
+
+def _veto(veto: Veto) -> TextLine:
+    glyph, role = {True: ("✓", "good"), False: ("✗", "bad"), None: ("?", "dim")}[veto.holds]
+    title, evidence = veto_words(veto)
+    words = f"{title} of {veto.first} and {veto.second}" if veto.holds else title
+    return line((f"{glyph} {words}", role), f"   {evidence}" if evidence else "", hang=2)  # type: ignore[arg-type]

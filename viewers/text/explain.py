@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from functools import cached_property
+
+from rich.cells import cell_len
 
 from tcw.compiler.trace.records import DdpBuckets
 from tcw.viewers.collected import grouped
-from tcw.viewers.kit.lines import BLANK, TextLine, line
+from tcw.viewers.file_names import FileNames
+from tcw.viewers.kit.cells import cut
+from tcw.viewers.kit.lines import BLANK, TextLine, fitted, line
 from tcw.viewers.losses import losses_sentences
+from tcw.viewers.plain import plain
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary import Summary
+from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.cudagraphs import cudagraph_words
+from tcw.viewers.summary.engine_comparison import compare
+from tcw.viewers.summary.findings import Finding, findings_of_both
 from tcw.viewers.summary.ranks.collectives import started
-from tcw.viewers.text import engines
-from tcw.viewers.text.failure import failure_lines
-from tcw.viewers.text.finding import findings_lines
-from tcw.viewers.text.header import counts, header, title
-from tcw.viewers.text.parts import Parts
-from tcw.viewers.text.sections import section
+from tcw.viewers.tables.findings import finding_lines, role_of
+from tcw.viewers.text.header import counts, engines_header, failure_lines, header, title
+from tcw.viewers.text.sections import OF_BOTH, SectionView, section
 from tcw.viewers.text.sections.collectives import counted
-from tcw.viewers.text.sections.fusion import fusion_line
+from tcw.viewers.text.sections.compiled import fusion_line
 from tcw.viewers.words import NOT_IN_LOG, bytes_text, listed, plural, seconds_text
 
 MARGIN = 12
@@ -70,7 +75,7 @@ def _head(parts: Parts, width: int) -> list[TextLine]:
     """Title, verdict and counts; of both engines their table, too."""
     first = parts.first
     if parts.comparison is not None:
-        return engines.header(parts.comparison, first, width)
+        return engines_header(parts.comparison, first, width)
     if first.verdict.tone != "failed":
         return header(first)
     lines = failure_lines(parts.recording, first, first.names, width)
@@ -189,3 +194,92 @@ def _footer(summary: Summary, show: Sequence[str], trace: str, first: Sequence[s
     gap = "    "
     text = f"more: --show {more}" if more and not program else ""
     return line((gap.join(filter(None, [text, keep])), "dim"), hang=2)
+
+
+class Parts:
+    """The parts of two engines that can be compared; else the one that a report is of."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.comparison = compare(recording)
+        columns = self.comparison.columns if self.comparison is not None else ()
+        # an engine whose part has only begun, or in which the recording ended
+        alone = next(iter(recording.engines.values()), recording)
+        self.recording = recording if columns else alone
+        self.recordings = [one.recording for one in columns] or [alone]
+        self.summaries = [one.summary for one in columns] or [summarise(alone)]
+        self.engines = [one.engine for one in columns] or [""]
+
+    @property
+    def first(self) -> Summary:
+        return self.summaries[0]
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        return findings_of_both(self.first.findings, self.summaries[-1].findings)
+
+    @property
+    def missing(self) -> list[str]:
+        """What an option asked for but the recording lacks."""
+        return list(dict.fromkeys(text for one in self.summaries for text in one.missing))
+
+    def views(self, wanted: str, width: int) -> list[tuple[str, SectionView]]:
+        """What section `wanted` (`guards=all`) is drawn from, with the name of its engine: "" if
+        there is one, or if both share it."""
+        name, _, detail = wanted.partition("=")
+        parts = list(zip(self.engines, self.recordings, self.summaries, strict=True))
+        if name in OF_BOTH:
+            source = self.recording if name == "engines" else self.recordings[0]
+            parts = [("", source, self.first)]
+        return [
+            (engine, SectionView(recording, summary, width, detail))
+            for engine, recording, summary in parts
+        ]
+
+
+def findings_lines(
+    findings: Sequence[Finding], names: FileNames, width: int, room: int
+) -> list[TextLine]:
+    """The findings in at most `room` lines: the costliest in full, as many as fit, the others on
+    one line each, then a count of the rest."""
+    costs = [_cost(finding) for finding in findings]
+    column = 3 + max([8, *map(len, costs)]) + 2
+    full = [
+        finding_lines(finding, names, width, cost, column)
+        for finding, cost in zip(findings, costs, strict=True)
+    ]
+    sizes = [len(fitted(lines, width)) for lines in full]
+    whole = len(full)
+    while whole > 1 and sum(sizes[:whole]) + len(full) - whole > room:
+        whole -= 1
+    lines = [one for lines in full[:whole] for one in lines]
+    left = max(1, room - sum(sizes[:whole]))
+    rest = findings[whole:]
+    shown = rest if len(rest) <= left else rest[: left - 1]
+    for finding, cost in zip(shown, costs[whole:], strict=False):
+        lines.append(_short(finding, names, cost, column, width))
+    if len(shown) < len(rest):
+        more = rest[len(shown) :]
+        sections = dict.fromkeys(
+            "recompiles" if one.kind == "recompile" else "breaks" for one in more
+        )
+        text = f"…  {plural(len(more), 'more finding')}: --show {','.join(sections)}"
+        lines.append(line((text, "dim")))
+    return [BLANK, *lines] if lines else []
+
+
+def _short(finding: Finding, names: FileNames, cost: str, column: int, width: int) -> TextLine:
+    """One line: cost, title, place. For a long title, the folders of the place are left out; then
+    the title is cut."""
+    place = finding.place
+    where = f"  {names.place(place.file, place.line)}" if place else ""
+    head = (finding.glyph + "  " + cost).ljust(column)
+    whole = plain(finding.title)
+    if "/" in where and column + cell_len(whole) + cell_len(where) > width:
+        where = "  …/" + where.rpartition("/")[2]
+    title = cut(whole, max(8, width - column - cell_len(where)))
+    return line((head, role_of(finding)), title, (where, "dim"), fixed=True)
+
+
+def _cost(finding: Finding) -> str:
+    """Pad a cost: seconds are right-aligned, words left-aligned."""
+    return finding.cost.rjust(6) if finding.cost[:1].isdigit() else finding.cost

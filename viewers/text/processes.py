@@ -14,8 +14,8 @@ from pathlib import Path, PurePath
 
 from tcw.compiler.trace.torch_logs.log_digests import LogDigest
 from tcw.viewers.collected import grouped
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.lines import BLANK, TextLine, line
-from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.differences import difference

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcw.compiler.trace.records import Advice
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.lines import BLANK, TextLine, line
-from tcw.viewers.places import FileNames
 from tcw.viewers.summary.ranks.divergence import (
     Divergence,
     RankMember,
@@ -14,8 +14,7 @@ from tcw.viewers.summary.ranks.divergence import (
     rank_words,
 )
 from tcw.viewers.summary.ranks.times import compile_times, rank_times
-from tcw.viewers.tables.findings import advice_lines
-from tcw.viewers.tables.places import place_lines
+from tcw.viewers.tables.findings import advice_lines, place_lines
 from tcw.viewers.words import plural, seconds_text
 
 COLUMN = 11

@@ -175,7 +175,7 @@ def _dot() -> _Result:
     path = shutil.which("dot")
     if path:
         return "ok", path, ""
-    return "missing", "not on the PATH", "apt install graphviz; used only for diagrams"
+    return "missing", "not on the PATH", "apt install graphviz; used only for SVG and PNG of graphs"
 
 
 def _build_folder() -> _Result:

@@ -13,7 +13,7 @@ from textual.screen import Screen
 from tcw.compiler.trace.provenance import Provenance
 from tcw.viewers.kit.theme import THEMES, Theme, ThemeName
 from tcw.viewers.navigator import Navigator
-from tcw.viewers.panes import bar, chrome, spine
+from tcw.viewers.panes import chrome
 from tcw.viewers.panes.arrangement import ARRANGEMENTS, presented
 from tcw.viewers.panes.rows import Row
 from tcw.viewers.panes.view import Derived, View
@@ -48,7 +48,7 @@ class Desk(Screen[None]):
         self.zoomed = ""
         """The pane that has the whole screen, "" for none."""
         self.spine = PaneView(
-            "spine", lambda width: spine.content(self.view, width), theme, number=1, rule=False
+            "spine", lambda width: chrome.spine(self.view, width), theme, number=1, rule=False
         )
         self.stage = Stage(lambda: self.view, lambda: self.look)
         self.entry = Entry(theme)
@@ -162,7 +162,7 @@ class Desk(Screen[None]):
         return [(Row(body=line), "title")]
 
     def bar_rows(self, width: int) -> list[Row]:
-        return bar.rows(self.view, self.navigator.arrangement, width)
+        return chrome.rows(self.view, self.navigator.arrangement, width)
 
     def hints(self) -> tuple[Hint, ...]:
         """The keys in the footer."""

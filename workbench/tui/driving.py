@@ -13,8 +13,8 @@ from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import AnyRecord, Resumed, Waiting
 from tcw.compiler.trace.refs import Ref
 from tcw.viewers.panes import timeline
+from tcw.viewers.panes.arrangement import arrangement_for
 from tcw.viewers.panes.breakpoints import of_row
-from tcw.viewers.panes.shown_when import arrangement_for
 from tcw.viewers.plain import plain
 from tcw.viewers.words import number
 from tcw.workbench.tui.commands import command

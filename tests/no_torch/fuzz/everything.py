@@ -17,13 +17,11 @@ from tcw.viewers.json_text import json_text
 from tcw.viewers.kit.spans import Line
 from tcw.viewers.navigator import Navigator
 from tcw.viewers.panes import autograd as autograd_pane
-from tcw.viewers.panes import chrome, decision_bar, fusion, memory, spine, timeline, waterfall
-from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES
+from tcw.viewers.panes import chrome, decision_bar, fusion, memory_chart, timeline, waterfall
+from tcw.viewers.panes.arrangement import ARRANGEMENTS, PANES, arrangement_for
 from tcw.viewers.panes.picture import Picture
 from tcw.viewers.panes.rows import Content, Row
-from tcw.viewers.panes.shown_when import arrangement_for
 from tcw.viewers.panes.view import LANGUAGES, Derived, View
-from tcw.viewers.playhead import Playhead
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import difference
 from tcw.viewers.summary.profile.rows import SORTS
@@ -32,7 +30,7 @@ from tcw.viewers.text.explain import explain
 from tcw.viewers.text.lines import to_text
 from tcw.viewers.text.profile import profile
 from tcw.viewers.text.sections import DETAILS, SECTIONS
-from tcw.viewers.timeline import Track
+from tcw.viewers.timeline import Playhead, Track
 
 ROWS = 60
 """Rows of a pane that are made: a screenful; the rest is made as it scrolls into sight."""
@@ -115,10 +113,9 @@ def _panes(
         for pane in ("kernel", "loops", "beside", "kernels"):
             _shows(PANES[pane](view, 60))
             yield
-    for form in ("svg", "dot"):
-        with suppress(ExportError):
-            export(view, folder / f"graph.{form}", form, own=True)  # type: ignore[arg-type]
-        yield
+    with suppress(ExportError):
+        export(view, folder / "graph.dot", "dot")
+    yield
 
 
 def _arrangement(navigator: Navigator, name: str) -> Iterator[None]:
@@ -147,11 +144,11 @@ def _arrangement(navigator: Navigator, name: str) -> Iterator[None]:
         chrome.selection,
         fusion.verdict,
         waterfall.selection,
-        memory.verdict,
+        memory_chart.verdict,
         autograd_pane.reason,
     ):
         _rows(bar(view, 80))
-    _shows(spine.content(view, 30))
+    _shows(chrome.spine(view, 30))
     navigator.step(1, panes[0])
     yield
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from tcw.viewers.html.folds import Conditions, Folded, with_folds
-from tcw.viewers.html.seeds import copy_of
+from tcw.viewers.html.replay import copy_of
 from tcw.viewers.html.tour import CELLS, Tour
 from tcw.viewers.panes.arrangement import ARRANGEMENTS
 from tcw.viewers.panes.rows import Row

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -175,13 +176,14 @@ async def test_x_exports_what_is_drawn(
     open_trace: Open, block_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", "")
+    if not shutil.which("dot"):
+        pytest.skip("Graphviz is not installed")
     async with open_trace(block_file, WIDE) as reader:
         await reader.go("graph")
         await reader.press("x", "enter")
         file = tmp_path / "0-0-forward-lowered.svg"
+        await reader.until(lambda: "12 blocks" in reader.text())
         assert "k4 softmax" in file.read_text()
-        assert "12 blocks, laid out by tcw" in reader.text()
         await reader.press("x", "enter")
         assert "already exists" in reader.text()
 

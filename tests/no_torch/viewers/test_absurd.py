@@ -29,11 +29,11 @@ from tcw.compiler.trace.records import (
     Waiting,
 )
 from tcw.viewers import recording as recordings
-from tcw.viewers.kit.bars import cells_of
+from tcw.viewers.kit.figures import cells_of
 from tcw.viewers.kit.table import table
+from tcw.viewers.labels import operations_text
 from tcw.viewers.losses import losses_sentences, losses_short
-from tcw.viewers.panes import account, bytecode, cache, memory, notes, source, waterfall
-from tcw.viewers.panes.names import operations_text
+from tcw.viewers.panes import account, bytecode, memory_chart, notes, recompiles, source, waterfall
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.fusion import node_labels
 from tcw.viewers.summary.memory_plans import alive
@@ -76,7 +76,7 @@ def test_a_memory_plan_is_drawn_by_its_steps(life: tuple[int, int]) -> None:
     view = view_of(changed(block_trace(), MemoryPlan, far))
     with within(20):
         for width in (60, 160):
-            rows = list(memory.content(view, width).rows)
+            rows = list(memory_chart.content(view, width).rows)
             assert max(len(row.text) for row in rows) < 2000
 
 
@@ -102,7 +102,7 @@ def test_a_plan_of_very_many_steps_and_buffers() -> None:
     records = [one for one in block_trace() if not isinstance(one, (MemoryPlan, End))]
     view = view_of([*records, plan])
     with within(100):
-        content = memory.content(view, 120)
+        content = memory_chart.content(view, 120)
         assert len(content.rows) > count
         assert "the first 5,000 of 30,000 steps" in "".join(words for words, _ in content.right)
         assert content.rows[100].key.startswith("buffer:")
@@ -204,7 +204,7 @@ def test_calls_with_very_long_arguments() -> None:
 
     view = view_of([long(one) for one in block_trace()])
     with within(30):
-        list(cache.content(view, 100).rows)
+        list(recompiles.cache(view, 100).rows)
 
 
 def test_runs_share_what_belongs_to_all(monkeypatch: pytest.MonkeyPatch) -> None:

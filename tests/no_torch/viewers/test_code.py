@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from tcw.compiler.trace.records import Source, Text
-from tcw.viewers.places import FileNames
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.place import Place
-from tcw.viewers.tables.places import place_lines, window
+from tcw.viewers.tables.findings import place_lines, window
 from tcw.viewers.text.lines import to_text
 
 

@@ -31,7 +31,7 @@ from tcw.viewers.summary.differences.causes import _quoted
 from tcw.viewers.summary.differences.difference_words import change_text
 from tcw.viewers.summary.differences.lines import diff_lines
 from tcw.viewers.text import diff as report
-from tcw.viewers.text.difference import blocks
+from tcw.viewers.text.diff import blocks
 from tcw.viewers.text.lines import to_text
 from tests.block_trace import block_trace
 from tests.conftest import Golden

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.viewers.places import FileNames
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.summary.findings import Finding
 from tcw.viewers.summary.place import Place
-from tcw.viewers.text.finding import findings_lines
+from tcw.viewers.text.explain import findings_lines
 from tcw.viewers.text.lines import to_text
 
 FILE = "/usr/lib/python3.11/site-packages/transformers/models/switch_transformers/modeling.py"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tcw.compiler.trace.records import Graph, Kernel, Node
-from tcw.viewers.kernel_names import KernelNames
+from tcw.viewers.labels import KernelNames
 from tcw.viewers.recording import Recording
 
 

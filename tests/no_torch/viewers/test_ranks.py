@@ -25,7 +25,7 @@ from tcw.compiler.trace.records import (
     Text,
 )
 from tcw.compiler.trace.writer import text_hash
-from tcw.viewers.places import FileNames
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences.alignment import Alignment
 from tcw.viewers.summary.differences.cache_changes import OWN_DEVICE, cache_changes

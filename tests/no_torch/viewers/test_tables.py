@@ -15,7 +15,7 @@ from tcw.viewers.panes.view import View
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.profile import profiles_of
 from tcw.viewers.summary.profile.accounts import account_tables
-from tcw.viewers.tables.account import account_lines, memory_lines
+from tcw.viewers.tables.profile_lines import account_lines, memory_lines
 from tcw.viewers.text.profile import profile
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import timed

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import Graph, Location, Node
-from tcw.viewers.places import FileNames
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences.lines import gaps, matches
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tcw.compiler.trace.records import Account, AccountLine
-from tcw.viewers.places import FileNames
+from tcw.viewers.file_names import FileNames
 
 if TYPE_CHECKING:
     from tcw.viewers.summary.profile import Profile

@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
-from tcw.compiler.trace.records import ModeRow
+from rich.cells import cell_len
+
+from tcw.compiler.trace.records import ModeRow, Settings
+from tcw.viewers.command_line import command_line
+from tcw.viewers.file_names import FileNames
+from tcw.viewers.kit.cells import pad
 from tcw.viewers.kit.colours import TONES
 from tcw.viewers.kit.figures import unit_of
-from tcw.viewers.kit.lines import BLANK, TextLine, line
-from tcw.viewers.kit.spans import Role
-from tcw.viewers.places import FileNames
+from tcw.viewers.kit.lines import BLANK, TextLine, fitted, line
+from tcw.viewers.kit.spans import Role, Span
+from tcw.viewers.plain import plain
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
 from tcw.viewers.summary.profile import Profile, profiles_of
+from tcw.viewers.summary.profile.causes.cause import Cause, first_of_groups
 from tcw.viewers.summary.profile.profile_verdict import doubts
 from tcw.viewers.summary.profile.rows import Sort
 from tcw.viewers.summary.verdict import RECOMPILED
-from tcw.viewers.tables.account import memory_lines
-from tcw.viewers.tables.machine import ceilings_lines
+from tcw.viewers.tables.findings import cause_lines, glyph_of
+from tcw.viewers.tables.profile_lines import ceilings_lines, memory_lines
 from tcw.viewers.text.explain import warning_lines
-from tcw.viewers.text.failure import failure_lines
-from tcw.viewers.text.header import title
-from tcw.viewers.text.profile.accounts import accounts_lines
-from tcw.viewers.text.profile.causes import causes_lines
-from tcw.viewers.text.profile.kernels import kernels_lines
-from tcw.viewers.text.profile.regions import regions_table
-from tcw.viewers.text.profile.results import modes_section, precision_section, trials_section
+from tcw.viewers.text.header import failure_lines, title
+from tcw.viewers.text.profile.results import (
+    accounts_lines,
+    kernels_lines,
+    modes_section,
+    precision_section,
+    regions_table,
+    trials_section,
+)
 
 _MOST_LINES = 10_000
 _LEAST_CAUSES = 12
@@ -135,3 +144,52 @@ def _without(recording: Recording, width: int) -> list[TextLine]:
     lines = [] if rows else [line(("No call was profiled", "bad"))]
     lines += [line((text, "warn"), hang=2) for text in summary.missing]
     return [*lines, *warning_lines(summary), title(summary), *rows]
+
+
+def causes_lines(
+    causes: Sequence[Cause],
+    names: FileNames,
+    width: int,
+    room: int,
+    settings: Settings | None,
+    both: bool,
+) -> list[TextLine]:
+    """The causes in `room` lines: as many in full as fit, at least the first, and a line for each
+    of the others. `settings`: of the recording, for command lines that change one thing. `both`:
+    the other engine was profiled too, so it is not suggested."""
+    if not causes:
+        quiet = "no region differs by more than its noise, and no other cause was found"
+        return [BLANK, line(("why", "accent")), line((quiet, "dim"), hang=2)]
+    column = 3 + max(cell_len(cause.cost) for cause in causes) + 2
+    full = [_cause_lines(cause, names, width, column, settings, both) for cause in causes]
+    sizes = [len(fitted(lines, width)) for lines in full]
+    whole = len(full)
+    while whole > 1 and sum(sizes[:whole]) + len(full) - whole > room:
+        whole -= 1
+    lines = [one for group in full[:whole] for one in group]
+    left = max(3, room - sum(sizes[:whole]))
+    rest = causes[whole:]
+    for cause in rest[:left]:
+        head, role = _cause_head(cause, column)
+        lines.append(line((head, role), cause.title, fixed=True))
+    if len(rest) > left:
+        lines.append(line((f"…  {len(rest) - left} more: --top {len(causes)}", "dim")))
+    return [BLANK, line(("why", "accent")), *lines]
+
+
+def _cause_lines(
+    cause: Cause, names: FileNames, width: int, column: int, settings: Settings | None, both: bool
+) -> list[TextLine]:
+    head, role = _cause_head(cause, column)
+    lines = [line((head, role), (cause.title, "strong"), hang=column)]
+    lines += cause_lines(cause, names, width, column)
+    for one in first_of_groups(cause.suggestions):
+        if settings is not None and one.options and not (both and "--engine" in one.options):
+            command = plain(command_line("profile", settings, one.options))
+            lines.append(line(" " * column, ("try  ", "dim"), (command, "good"), hang=column + 5))
+    return lines
+
+
+def _cause_head(cause: Cause, column: int) -> Span:
+    glyph, role = glyph_of(cause)
+    return (pad(f"{glyph}  {cause.cost}", column), role)

@@ -1,4 +1,4 @@
-"""The sections of `--show`: one file each, one function of the recording each."""
+"""The sections of `--show`, one function of the recording each."""
 
 from __future__ import annotations
 
@@ -8,31 +8,25 @@ from importlib import import_module
 from typing import cast, get_args
 
 from tcw.compiler.trace.records.session import FactKind
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.lines import TextLine
 from tcw.viewers.kit.table import heading
-from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary
 from tcw.viewers.words import NOT_IN_LOG
 
-SECTIONS = (
-    "engines",
-    "breaks",
-    "recompiles",
-    "guards",
-    "fusion",
-    "decisions",
-    "kernels",
-    "memory",
-    "phases",
-    "graphs",
-    "autograd",
-    "caches",
-    "cudagraphs",
-    "collectives",
-    "output",
-    "steps",
-)
+_FILES = {
+    "engines": "compiled",
+    **dict.fromkeys(("breaks", "recompiles", "guards"), "capture"),
+    **dict.fromkeys(("fusion", "decisions", "kernels", "memory", "phases"), "compiled"),
+    "graphs": "capture",
+    **dict.fromkeys(("autograd", "caches", "cudagraphs"), "compiled"),
+    "collectives": "collectives",
+    "output": "compiled",
+    "steps": "capture",
+}
+"""Section -> the file with the function of its name."""
+SECTIONS = tuple(_FILES)
 """Names of the sections, in display order."""
 
 
@@ -64,7 +58,7 @@ Section = Callable[[SectionView], list[TextLine]]
 def section(name: str) -> Section:
     """The function that draws section `name` of `SECTIONS`. For a log without such facts, it says
     so."""
-    found: Section = import_module(f"tcw.viewers.text.sections.{name}").section
+    found: Section = getattr(import_module(f"tcw.viewers.text.sections.{_FILES[name]}"), name)
     return lambda view: [heading(name, NOT_IN_LOG)] if _lacks(view, name) else found(view)
 
 

@@ -18,7 +18,7 @@ _UNSEEN = f"outside graphs and by DDP {NOT_IN_LOG}"
 NOT_SCHEDULED = "not scheduled by Inductor: overlap unknown"
 
 
-def section(view: SectionView) -> list[TextLine]:
+def collectives(view: SectionView) -> list[TextLine]:
     found = started(view.recording)
     buckets = view.recording.all(DdpBuckets)
     log = view.recording.lacks("calls")

@@ -14,8 +14,7 @@ from tcw.compiler.trace.records import (
     WhatIf,
 )
 from tcw.viewers.drawing.blocks import ALL, all_key, diagram
-from tcw.viewers.drawing.diagram import Diagram
-from tcw.viewers.drawing.modules import MOST
+from tcw.viewers.drawing.diagram import MOST, Diagram
 from tcw.viewers.panes import node
 from tcw.viewers.panes.view import View
 from tests.no_torch.viewers.panes.conftest import view_of

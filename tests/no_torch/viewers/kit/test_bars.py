@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcw.viewers.kit.bars import Bars
+from tcw.viewers.kit.figures import Bars
 from tcw.viewers.plain import fit_encoding
 
 SECONDS = st.floats(0, 1e3)

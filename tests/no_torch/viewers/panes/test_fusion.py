@@ -39,7 +39,7 @@ def test_each_pair_is_listed_once_and_rejections_by_rule(block: View) -> None:
     assert "✗ 9 with nodes" in words
     assert "✗ 3 no shared data" in words
     assert "· 5 more" in words
-    assert "may fuse; one of the two fused elsewhere first" in words
+    assert "allowed, but one side had already fused with another node" in words
     block.unfolded |= {f"rule:0/0/forward/lowered:{rule}" for rule in ("between", "")}
     assert "· 5 more" not in texts(fusion.decisions(block, 100).rows)
 

@@ -32,6 +32,15 @@ def test_tidied_text_is_shorter_and_keeps_every_statement() -> None:
             assert flag or line in ("{", "}", "") or line.startswith(("if(C10_LIKELY", "#include"))
 
 
+def test_braces_of_blocks_are_left_out_in_pairs() -> None:
+    body = "void k0(float* a) {\n  for (long i = 0; i < 8; ++i) {\n    a[i] = 1;\n  }\n}"
+    assert [line for _, line in tidy(body)] == [
+        "void k0(float* a)",
+        "  for (long i = 0; i < 8; ++i)",
+        "    a[i] = 1;",
+    ]
+
+
 @given(st.text())
 def test_numbers_of_tidied_lines_are_those_of_the_text(body: str) -> None:
     count = body.count("\n") + 1

@@ -8,8 +8,7 @@ from msgspec import structs
 
 from tcw.compiler.trace.records import AnyRecord, Graph, Kernel, Node
 from tcw.viewers.drawing.blocks import diagram
-from tcw.viewers.panes import kernel as code
-from tcw.viewers.panes import kernels
+from tcw.viewers.panes import kernel
 from tcw.viewers.panes.view import View
 from tests.block_trace import block_trace
 from tests.no_torch.viewers.panes.conftest import view_of
@@ -21,14 +20,14 @@ def test_graph_code_and_list_call_a_kernel_the_same(block: View) -> None:
     shown = [one for one in drawn.blocks if one.kernel and one.kind in ("group", "call")]
     blocks = Counter(one.kernel for one in shown)
     assert len(blocks) == 9
-    listed = [row.text for row in kernels.content(block, 90).rows]
+    listed = [row.text for row in kernel.kernel_list(block, 90).rows]
     for one in shown:
-        kernel = block.recording.kernels[one.kernel]
-        name = block.derived.called.name(kernel)
+        made = block.recording.kernels[one.kernel]
+        name = block.derived.called.name(made)
         assert name in one.title or blocks[one.kernel] > 1  # a block is a part of its kernel
         assert any(row.split()[:1] == [one.kernel] and f" {name} " in row for row in listed)
         block.kernel = one.kernel
-        assert code.content(block, 200).subject == block.derived.called.title(kernel)
+        assert kernel.content(block, 200).subject == block.derived.called.title(made)
 
 
 def test_kernels_of_one_name_are_told_apart_by_their_line() -> None:

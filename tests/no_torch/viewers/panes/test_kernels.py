@@ -3,7 +3,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tcw.compiler.trace.records import Kernel, Location, Start
-from tcw.viewers.panes import kernel, kernels
+from tcw.viewers.panes import kernel
 from tcw.viewers.panes.view import View
 from tcw.viewers.text.header import kernel_count
 from tcw.viewers.text.sections import SectionView, section
@@ -12,7 +12,7 @@ from tests.no_torch.viewers.panes.conftest import view_of
 
 
 def test_every_kernel_of_the_compile_with_its_lines(block: View) -> None:
-    content = kernels.content(block, 80)
+    content = kernel.kernel_list(block, 80)
     rows = {row.key: row.text for row in content.rows if row.key}
     assert list(rows) == [f"kernel:k{number}" for number in range(10)]
     assert rows["kernel:k4"].split()[:3] == ["k4", "softmax", "18,"]
@@ -28,7 +28,7 @@ def test_what_the_engine_draws_is_not_a_library_call(block: View) -> None:
         for one in block.recording.records
     ]
     view = view_of(records)
-    content = kernels.content(view, 80)
+    content = kernel.kernel_list(view, 80)
     assert content.right[0][0] == "5 generated, 3 library calls, 1 draw"
     assert kernel_count(view.summary) == "37 kernels (15 library calls, 1 draw)"
     view.kernel = "k1"
@@ -45,23 +45,23 @@ def test_what_was_recorded_for_a_gpu_comes_first(block: View) -> None:
         else one
         for one in block.recording.records
     ]
-    rows = [row.text.strip() for row in kernels.content(view_of(records), 80).rows if row.text]
+    rows = [row.text.strip() for row in kernel.kernel_list(view_of(records), 80).rows if row.text]
     built = rows.index("built for the CPU")
-    assert rows[0] == "predicted for a GPU that was not there"
+    assert rows[0] == "predicted for a GPU that this machine lacks"
     assert all("registers" in row for row in rows[1:built] if row)
 
 
 def test_the_chosen_kernel_is_where_the_cursor_stands(block: View) -> None:
-    assert not kernels.content(block, 40).tracks
+    assert not kernel.kernel_list(block, 40).tracks
     block.kernel = "k4"
-    assert kernels.content(block, 40).start == "kernel:k4"
+    assert kernel.kernel_list(block, 40).start == "kernel:k4"
 
 
 def test_the_report_lists_them_as_the_pane_does(block: View) -> None:
     derived = block.derived
     view = SectionView(derived.recording, derived.summary, 100)
     report = [one.text.split() for one in section("kernels")(view)]
-    listed = [row.text.split() for row in kernels.content(block, 100).rows if row.key]
+    listed = [row.text.split() for row in kernel.kernel_list(block, 100).rows if row.key]
     for words in listed[:9]:
         told = next(one for one in report if one[:1] == words[:1])
         assert [word.removeprefix("block.py:") for word in told] == words
@@ -76,7 +76,7 @@ def test_a_librarys_file_is_named_and_no_line_number_is_cut(block: View) -> None
         for one in block.recording.records
     ]
     for width in (30, 42, 60, 100):
-        rows = [row.text for row in kernels.content(view_of(records), width).rows if row.key]
+        rows = [row.text for row in kernel.kernel_list(view_of(records), width).rows if row.key]
         assert all(":1370" in row for row in rows[:9]), width
 
 

@@ -6,7 +6,7 @@ from msgspec import structs
 
 from tcw.compiler.trace.records import AnyRecord, Buffer, Decided, Kernel, MemoryPlan
 from tcw.viewers.kit.spans import width_of
-from tcw.viewers.panes import memory
+from tcw.viewers.panes import memory_chart
 from tcw.viewers.panes.targets import Fold
 from tcw.viewers.panes.view import View
 from tcw.viewers.summary.memory_plans import alive, places
@@ -14,11 +14,11 @@ from tests.no_torch.viewers.panes.conftest import view_of
 
 
 def texts(view: View) -> list[str]:
-    return [row.text for row in memory.content(view, 100).rows]
+    return [row.text for row in memory_chart.content(view, 100).rows]
 
 
 def test_a_bar_lasts_as_long_as_its_buffer(block: View) -> None:
-    rows = {row.key: row.text for row in memory.content(block, 120).rows}
+    rows = {row.key: row.text for row in memory_chart.content(block, 120).rows}
     assert rows["buffer:buf14"].count("█") > rows["buffer:buf8"].count("█") > 0
     assert "→ buf18 +1" in rows["buffer:buf16"]
     assert "→ buf1 " in rows["buffer:buf1"]
@@ -83,7 +83,7 @@ def test_steps_are_named_in_few_words(block_records: list[AnyRecord]) -> None:
     buffer = Buffer(name="buf0", bytes=1024, first=0, last=0)
     view = view_of([*kept, plan_of(buffer)])
     wide, narrow = (
-        next(row.text for row in memory.content(view, width).rows if "buffer " in row.text)
+        next(row.text for row in memory_chart.content(view, width).rows if "buffer " in row.text)
         for width in (100, 52)
     )
     assert "addmm" in wide
@@ -95,10 +95,10 @@ def test_the_peak_comes_first(block: View) -> None:
 
 
 def test_a_place_that_several_took_over_unfolds(block: View) -> None:
-    opens = next(r.opens for r in memory.content(block, 120).rows if r.key == "buffer:buf16")
+    opens = next(r.opens for r in memory_chart.content(block, 120).rows if r.key == "buffer:buf16")
     assert isinstance(opens, Fold)
     block.unfolded.add(opens.key)
-    rows = [row for row in memory.content(block, 120).rows if row.key]
+    rows = [row for row in memory_chart.content(block, 120).rows if row.key]
     names = [row.key for row in rows]
     at = names.index("buffer:buf16")
     assert names[at : at + 3] == ["buffer:buf16", "buffer:buf18", "buffer:buf19"]
@@ -106,7 +106,7 @@ def test_a_place_that_several_took_over_unfolds(block: View) -> None:
 
 
 def test_a_taker_begins_where_the_buffer_before_it_ends(block: View) -> None:
-    row = next(r for r in memory.content(block, 120).rows if r.key == "buffer:buf16")
+    row = next(r for r in memory_chart.content(block, 120).rows if r.key == "buffer:buf16")
     bars = [(len(words), role) for words, role in row.body if words.strip()]
     assert [role for _, role in bars] == ["bar", "bar-accent", "bar-hot"]
 
@@ -119,22 +119,24 @@ def test_the_bar_says_why_and_what_it_saves(block_records: list[AnyRecord]) -> N
         rule="in-place", reason=reason,
     )  # fmt: skip
     view = view_of([*block_records, one])
-    assert memory.verdict(view, 120) == []
+    assert memory_chart.verdict(view, 120) == []
     view.buffer = "buf18"
-    title, rule, saves = memory.verdict(view, 120)
+    title, rule, saves = memory_chart.verdict(view, 120)
     assert title.text.startswith("buf18 takes the memory of buf16")
     assert title.right[0][0] == id
     assert reason in rule.text
     assert "one allocation of 512 KB; the plan's peak is 6.1 MB at k4 softmax" in saves.text
-    row = next(r for r in memory.content(view, 120).rows if r.key == "buffer:buf16")
+    row = next(r for r in memory_chart.content(view, 120).rows if r.key == "buffer:buf16")
     assert row.decision == id
     view.buffer = "buf8"
-    assert memory.verdict(view, 120)[1].text.startswith("lives    from k3 bmm")
+    assert memory_chart.verdict(view, 120)[1].text.startswith("lives    from k3 bmm")
 
 
 def test_orders(block: View) -> None:
     def order() -> list[str]:
-        return [row.key for row in memory.content(block, 120).rows if row.key.startswith("buffer")]
+        return [
+            row.key for row in memory_chart.content(block, 120).rows if row.key.startswith("buffer")
+        ]
 
     born = order()
     block.order = "size"
@@ -164,9 +166,9 @@ def test_any_plan_is_drawn_within_its_cells(lives: list[tuple[int, int, int]], s
     shown = [buffer.name for place in found for buffer in place.buffers]
     assert sorted(shown) == sorted(buffer.name for buffer in buffers)
     assert len(alive(plan)) == steps
-    chart = memory._Chart(view_of([]), plan, 100)
+    chart = memory_chart._Chart(view_of([]), plan, 100)
     for place in found:
-        row = chart.row(memory._Drawn(place))
+        row = chart.row(memory_chart._Drawn(place))
         assert width_of(row.body) == chart.cells
 
 
@@ -178,5 +180,5 @@ def test_a_step_is_named_in_full_where_there_is_room(block: View) -> None:
         for one in block.recording.records
         if not isinstance(one, Kernel)
     ]
-    rows = memory.content(view_of(records), 150).rows
+    rows = memory_chart.content(view_of(records), 150).rows
     assert any("a kernel of a rather long name" in row.text for row in rows)

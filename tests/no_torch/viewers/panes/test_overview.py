@@ -7,7 +7,7 @@ from rich.cells import cell_len
 
 from tcw.compiler.trace.records import Advice, AnyRecord, End, Failure, FrameEnd, Graph, Speed
 from tcw.viewers.kit.spans import width_of
-from tcw.viewers.panes import findings, overview, spine
+from tcw.viewers.panes import chrome, findings, overview
 from tcw.viewers.panes.rows import text_rows
 from tcw.viewers.panes.targets import ToView
 from tcw.viewers.panes.view import View
@@ -160,7 +160,7 @@ def test_a_long_cost_does_not_run_into_the_title(block_records: list[AnyRecord])
 def test_compiles_of_the_timing_are_told_where_no_call_compiled_again() -> None:
     view = view_of(repeated_recompiles())
     assert "of recompiling in the timed calls" in texts(view)[2]
-    names = [row.text.strip() for row in spine.content(view, 60).rows]
+    names = [row.text.strip() for row in chrome.spine(view, 60).rows]
     assert "timing" in names
 
 

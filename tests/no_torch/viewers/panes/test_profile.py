@@ -15,7 +15,7 @@ from tcw.compiler.trace.records import (
     ModeRow,
     Region,
 )
-from tcw.viewers.panes import account, region, waterfall, why
+from tcw.viewers.panes import account, region, waterfall
 from tests.no_torch import profiles
 from tests.no_torch.viewers.panes.profile_views import texts, view_of
 
@@ -42,7 +42,7 @@ def test_the_users_words_are_data() -> None:
             one = structs.replace(one, lines=lines)
         records.append(one)
     view = view_of(records, region="r3", unfolded={"profile:noise:"}, region_filter="")
-    for pane in (waterfall.content, why.content, region.eager, region.compiled, account.content,
+    for pane in (waterfall.content, region.why, region.eager, region.compiled, account.content,
                  account.modes, account.precision):  # fmt: skip
         for width in (40, 107):
             content = pane(view, width)

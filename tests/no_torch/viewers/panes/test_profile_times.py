@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tcw.compiler.trace.records import AnyRecord, Graph, Kernel, KernelNests, NestTime, Node
-from tcw.viewers.panes import graph, kernel, kernels, profile_source, source
+from tcw.viewers.panes import kernel, node_list, profile_source, source
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, LOWERED, Call, X, at, timed
 from tests.no_torch.stepping import attention, softmax
@@ -60,7 +60,7 @@ def test_the_time_of_a_kernel_stands_beside_its_last_node(block: list[AnyRecord]
     assert {name: round(seconds * 1e6, 1) for name, seconds in times.items()} == {
         "mul": 26.5, "max": 31.3, "erf": 141.0,
     }  # fmt: skip
-    rows = texts(graph.content(view, 60))
+    rows = texts(node_list.content(view, 60))
     assert any("erf" in line and "141 µs" in line for line in rows)
     assert sum("µs" in line for line in rows) == 3
 
@@ -68,7 +68,7 @@ def test_the_time_of_a_kernel_stands_beside_its_last_node(block: list[AnyRecord]
 def test_the_time_of_a_kernel_in_its_title_and_in_the_list(block: list[AnyRecord]) -> None:
     view = view_of(block, kernel="k0")
     assert kernel.content(view, 90).right[0][0].startswith("26.5 µs · 25% of the roofline")
-    rows = {row.key: row.text for row in kernels.content(view, 80).rows if row.key}
+    rows = {row.key: row.text for row in kernel.kernel_list(view, 80).rows if row.key}
     assert "141 µs" in rows["kernel:k6"]
 
 

@@ -14,7 +14,7 @@ from tcw.compiler.trace.records import (
     Recompile,
 )
 from tcw.viewers.navigator import Navigator
-from tcw.viewers.panes import cache, findings, recompiles
+from tcw.viewers.panes import findings, recompiles
 from tcw.viewers.panes.rows import Row
 from tcw.viewers.panes.targets import ToCause
 from tests.no_torch import traces
@@ -37,7 +37,7 @@ def test_what_served_a_call_is_unknown_where_it_was_not_recorded(
     block_records: list[AnyRecord],
 ) -> None:
     def lines(records: list[AnyRecord]) -> list[str]:
-        return [row.text for row in cache.content(view_of(records), 110).rows]
+        return [row.text for row in recompiles.cache(view_of(records), 110).rows]
 
     call = next(line for line in lines(block_records) if "call 3" in line)
     assert "✓ hit" in call
@@ -51,7 +51,7 @@ def test_what_served_a_call_is_unknown_where_it_was_not_recorded(
 def test_the_entry_of_the_chosen_cause_is_on_screen() -> None:
     """Where there is no room for all entries, those of the first recompile are shown, not the
     last."""
-    rows = cache.content(view_of(traces.recompile_limit()), 60).rows
+    rows = recompiles.cache(view_of(traces.recompile_limit()), 60).rows
     assert any("0/1" in row.text for row in rows)
 
 
@@ -72,7 +72,7 @@ def test_enter_on_a_recompile_limit_shows_its_cause(compile_id: str, leads: str)
 
 
 def test_no_value_is_marked_as_cut_that_is_whole() -> None:
-    rows = cache.content(view_of(traces.recompile_limit()), 60).rows
+    rows = recompiles.cache(view_of(traces.recompile_limit()), 60).rows
     assert not any("›" in row.text for row in rows)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import AnyRecord, KernelPrecision, OutputPrecision
-from tcw.viewers.panes import account, region, waterfall, why
+from tcw.viewers.panes import account, region, waterfall
 from tcw.viewers.panes.targets import ToKernel
 from tests.no_torch import profiles
 from tests.no_torch.viewers.panes.profile_views import of_label, texts, view_of
@@ -73,9 +73,9 @@ def test_the_worst_result_is_the_one_furthest_beyond_its_bound() -> None:
 
 def test_y_copies_the_fix_of_a_cause() -> None:
     view = view_of(profiles.graph_break())
-    cause = next(row for row in why.content(view, 70).rows if row.key)
-    region = next(row for row in waterfall.content(view, 100).rows if row.key)
-    assert cause.copies == region.copies == "h = h.clamp(-8, 8)"
+    cause = next(row for row in region.why(view, 70).rows if row.key)
+    row = next(row for row in waterfall.content(view, 100).rows if row.key)
+    assert cause.copies == row.copies == "h = h.clamp(-8, 8)"
 
 
 def test_causes_of_the_region_come_first() -> None:
@@ -84,7 +84,7 @@ def test_causes_of_the_region_come_first() -> None:
     assert profile is not None
     last = len(profile.causes) - 1
     view.region = profile.causes[last].regions[0]
-    mine = why.content(view, 70)
+    mine = region.why(view, 70)
     assert mine.start == f"reason:{last}"
     assert next(row.key for row in mine.rows if row.key) == mine.start
     assert any("the other causes" in line for line in texts(mine))

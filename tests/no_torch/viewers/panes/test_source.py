@@ -42,3 +42,10 @@ def test_a_file_that_defines_no_module_opens_where_it_makes_its_model() -> None:
 
 def test_a_file_that_was_compiled_opens_at_its_first_node(block: View) -> None:
     assert starts_at(block) == 17
+
+
+def test_lines_are_shown_as_they_are_indented(block: View) -> None:
+    file = block.derived.main_file
+    shown = ["".join(words for words, _ in row.body) for row in source.content(block, 80).rows]
+    assert shown == list(block.recording.source(file))
+    assert any(line.startswith("        ") for line in shown)

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from tcw.compiler.trace.records import AnyRecord, FrameEnd, Guards, Step
-from tcw.viewers.panes import bytecode, frame, growing, guards, source
+from tcw.viewers.panes import bytecode, guard_list, source, stepping
 from tcw.viewers.panes.rows import Content
 from tcw.viewers.panes.stepping import kind_words, state_of
 from tcw.viewers.panes.view import View
@@ -72,17 +72,17 @@ def test_arguments_in_words(opcode: str, argument: str, words: str) -> None:
 
 
 def test_stack_and_locals(replay: View) -> None:
-    content = frame.stack(replay, 60)
+    content = stepping.stack(replay, 60)
     assert content.right[0][0] == "4, top first"
     lines = texts(content)
     assert "constant" in lines[0]
     assert lines[0].endswith("-1")
     assert "%scores  f32 2×4×32×32" in lines[1]
     assert "null" in lines[3]
-    known = frame.local_variables(replay, 60)
+    known = stepping.local_variables(replay, 60)
     assert known.right[0][0] == "10"
     assert "0.125" in row(known, "local:temperature")
-    both = texts(frame.both(replay, 60))
+    both = texts(stepping.both(replay, 60))
     assert any("locals of attention" in line for line in both)
 
 
@@ -93,12 +93,12 @@ def test_what_torch_adds_to_a_resume_function_comes_after_the_users_variables(re
     known = {"__nested_resume_fns": next(iter(known.values())), **known}
     resumed = dataclasses.replace(state.frame, locals=known)
     state = dataclasses.replace(state, frames=(*state.frames[:-1], resumed))
-    keys = [row.key for row in frame.locals_of(replay, state, 60)]
+    keys = [row.key for row in stepping.locals_of(replay, state, 60)]
     assert keys.index("local:__nested_resume_fns") == len(keys) - 1
 
 
 def test_the_graph_says_what_the_call_will_add(replay: View) -> None:
-    content = growing.graph(replay, 50)
+    content = stepping.growing_graph(replay, 50)
     assert content.right[0][0] == "13 nodes  54 guards"
     assert texts(content)[-1].strip() == "▸ weights   this call will add it"
     assert content.start == "coming"
@@ -106,9 +106,9 @@ def test_the_graph_says_what_the_call_will_add(replay: View) -> None:
 
 def test_what_is_not_recorded_yet_is_not_known() -> None:
     view = live()
-    assert "not known yet" in texts(growing.graph(view, 50))[-1]
-    assert "%scores" in texts(frame.stack(view, 60))[1]
-    assert "×" not in texts(frame.stack(view, 60))[1]
+    assert "not known yet" in texts(stepping.growing_graph(view, 50))[-1]
+    assert "%scores" in texts(stepping.stack(view, 60))[1]
+    assert "×" not in texts(stepping.stack(view, 60))[1]
 
 
 def test_the_source_tints_the_columns_of_the_instruction(replay: View) -> None:
@@ -142,16 +142,16 @@ def test_columns_are_bytes_of_the_line(records: list[AnyRecord]) -> None:
 
 
 def test_guards_grow_with_the_instructions_that_installed_them(replay: View) -> None:
-    lines = texts(growing.guards(replay, 50))
+    lines = texts(stepping.growing_guards(replay, 50))
     assert "+1" in lines[0]
     assert "load_attr softmax" in lines[0]
-    assert growing.guards(replay, 50).right[0][0] == "54, last first"
+    assert stepping.growing_guards(replay, 50).right[0][0] == "54, last first"
 
 
 def test_guards_are_shown_before_their_record_is_there(replay: View) -> None:
-    assert guards.content(replay, 50).right[0][0] == "54, last first"
+    assert guard_list.content(replay, 50).right[0][0] == "54, last first"
     told = [*attention(), Guards(compile_id="0/0", guards=())]
-    assert guards.content(view_of(told), 50).right[0][0] == "0"
+    assert guard_list.content(view_of(told), 50).right[0][0] == "no guards"
 
 
 def test_a_function_without_bytecode_says_so(records: list[AnyRecord]) -> None:
@@ -162,14 +162,14 @@ def test_a_function_without_bytecode_says_so(records: list[AnyRecord]) -> None:
 def test_without_steps_it_says_how_to_record_them(block: View) -> None:
     for pane in (
         bytecode.content,
-        frame.stack,
-        frame.local_variables,
-        growing.graph,
-        growing.guards,
+        stepping.stack,
+        stepping.local_variables,
+        stepping.growing_graph,
+        stepping.growing_guards,
     ):
         assert "--record steps" in " ".join(texts(pane(block, 60)))
     block.live = True
-    assert "has not run an instruction" in " ".join(texts(frame.stack(block, 60)))
+    assert "has not run an instruction" in " ".join(texts(stepping.stack(block, 60)))
 
 
 def test_names_are_data(records: list[AnyRecord]) -> None:
@@ -186,8 +186,8 @@ def test_names_are_data(records: list[AnyRecord]) -> None:
     view = view_of([bad])
     view.compile_id = bad.compile_id
     for pane in (
-        bytecode.content, frame.stack, frame.local_variables, frame.both, growing.graph,
-        growing.guards, source.stepped,
+        bytecode.content, stepping.stack, stepping.local_variables, stepping.both,
+        stepping.growing_graph, stepping.growing_guards, source.stepped,
     ):  # fmt: skip
         content = pane(view, 60)
         shown = "".join(texts(content)) + content.name + content.subject

@@ -6,6 +6,7 @@ from tcw.compiler.trace.records import Source, Text
 from tcw.viewers.kit.spans import Line, width_of
 from tcw.viewers.panes import timeline
 from tcw.viewers.panes.view import View
+from tcw.viewers.words import number
 from tests.block_trace import large_trace
 from tests.no_torch.viewers.panes.conftest import view_of
 from tests.no_torch.viewers.test_function_names import SOURCE, start
@@ -63,3 +64,9 @@ def test_too_many_compiles_show_those_around_the_present_one() -> None:
     above, _, _ = timeline.timeline(view, 100)
     assert "▼" in words(above)
     assert width_of(above) <= 100
+
+
+def test_a_finished_trace_is_shown_to_its_end(block: View) -> None:
+    words = "".join(text for text, _ in timeline.position(block, "overview"))
+    assert words == f"{number(block.track.count)} records "
+    assert timeline.place(block, "overview") == block.track.count

@@ -6,7 +6,7 @@ import pytest
 
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import AnyRecord
-from tcw.viewers.panes import effects, two_sources
+from tcw.viewers.panes import what_if
 from tcw.viewers.panes.targets import ToEffect
 from tcw.viewers.reader import Reader, whole
 from tcw.viewers.recording import Recording
@@ -23,7 +23,7 @@ def reader(base: list[AnyRecord], run: list[AnyRecord]) -> Reader:
 
 def test_the_first_difference_is_the_break_that_is_gone() -> None:
     view = reader(before(), after()).view
-    content = effects.content(view, 100)
+    content = what_if.effects_list(view, 100)
     first = next(row for row in content.rows if row.key)
     assert "a graph break gone" in first.text
     assert first.at == ToEffect(0)
@@ -32,7 +32,7 @@ def test_the_first_difference_is_the_break_that_is_gone() -> None:
 
 def test_a_deleted_line_stands_in_the_first_source_alone() -> None:
     view = reader(before(), after()).view
-    (old, new) = (two_sources.base(view, 80), two_sources.run(view, 80))
+    (old, new) = (what_if.source_base(view, 80), what_if.source_run(view, 80))
     removed = [row for row in old.rows if row.tint == "removed"]
     assert [row.text.lstrip("0123456789 ✗−").strip()[:6] for row in removed] == ["print("]
     assert not [row for row in new.rows if row.tint]
@@ -42,9 +42,9 @@ def test_a_deleted_line_stands_in_the_first_source_alone() -> None:
 
 def test_a_line_lights_up_with_its_counterpart() -> None:
     found = reader(before(), after())
-    line = next(r for r in two_sources.run(found.view, 80).rows if "softmax" in r.text)
+    line = next(r for r in what_if.source_run(found.view, 80).rows if "softmax" in r.text)
     found.navigator.select(line.ref)
-    old, new = two_sources.base(found.view, 80), two_sources.run(found.view, 80)
+    old, new = what_if.source_base(found.view, 80), what_if.source_run(found.view, 80)
     pairs = [[row.text.strip() for row in side.rows if row.ref == line.ref] for side in (old, new)]
     assert pairs[0][0].split(maxsplit=1)[1] == pairs[1][0].split(maxsplit=1)[1]
     assert [side.start.startswith("src:") for side in (old, new)] == [True, True]
@@ -53,15 +53,15 @@ def test_a_line_lights_up_with_its_counterpart() -> None:
 
 def test_the_selection_of_a_moved_line_is_found_in_the_base() -> None:
     found = reader(before(), after())
-    moved = next(row for row in two_sources.run(found.view, 80).rows if "clamp" in row.text)
+    moved = next(row for row in what_if.source_run(found.view, 80).rows if "clamp" in row.text)
     found.navigator.select(moved.ref)
-    number = refs.split_source(two_sources.base(found.view, 80).start)[1]
+    number = refs.split_source(what_if.source_base(found.view, 80).start)[1]
     assert number == refs.split_source(moved.ref)[1] + 1
 
 
 def test_stepping_goes_round() -> None:
     found = reader(before(), after())
-    count = sum(1 for row in effects.content(found.view, 100).rows if row.key)
+    count = sum(1 for row in what_if.effects_list(found.view, 100).rows if row.key)
     assert count > 1
     for expected in [*range(1, count), 0]:
         found.navigator.step(1, "effects")
@@ -70,11 +70,11 @@ def test_stepping_goes_round() -> None:
 
 def test_equal_recordings_and_none() -> None:
     same = reader(before(), before()).view
-    assert "Nothing changed" in "".join(row.text for row in effects.content(same, 80).rows)
-    for side in (two_sources.base, two_sources.run):
+    assert "Nothing changed" in "".join(row.text for row in what_if.effects_list(same, 80).rows)
+    for side in (what_if.source_base, what_if.source_run):
         assert not [row for row in side(same, 80).rows if row.tint]
     alone = whole(Recording(before())).view
-    assert "compared with no other" in "".join(r.text for r in effects.content(alone, 80).rows)
+    assert "compared with no other" in "".join(r.text for r in what_if.effects_list(alone, 80).rows)
 
 
 def test_a_gone_line_is_called_by_its_own_file() -> None:
@@ -90,6 +90,6 @@ def test_a_gone_line_is_called_by_its_own_file() -> None:
 def test_hostile_text(width: int) -> None:
     for pair in ((hostile(before(), "added"), after()), (before(), hostile(after(), "added"))):
         view = reader(*pair).view
-        for pane in (effects.content, two_sources.base, two_sources.run):
+        for pane in (what_if.effects_list, what_if.source_base, what_if.source_run):
             for row in pane(view, width).rows:
                 assert row.text.isprintable()

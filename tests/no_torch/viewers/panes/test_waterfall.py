@@ -7,7 +7,7 @@ from msgspec import structs
 
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import AnyRecord, CallProfile, Region
-from tcw.viewers.panes import account, profile_source, profiled, region, waterfall, why
+from tcw.viewers.panes import account, profile_source, profiled, region, waterfall
 from tcw.viewers.panes.rows import Rows
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import FILE, Call, at
@@ -131,7 +131,7 @@ def test_what_makes_the_figures_doubtful_comes_first(block: list[AnyRecord]) -> 
 def test_without_a_profile_it_says_what_measures_one(block: list[AnyRecord]) -> None:
     start = structs.replace(block[0], settings=structs.replace(block[0].settings, profile=False))  # type: ignore[union-attr, type-var]
     view = view_of([start])
-    for pane in (waterfall.content, why.content, region.eager, region.compiled, account.content,
+    for pane in (waterfall.content, region.why, region.eager, region.compiled, account.content,
                  account.modes, account.precision):  # fmt: skip
         said = " ".join(texts(pane(view, 80)))
         assert "not measured" in said
@@ -165,9 +165,11 @@ def many(count: int) -> list[AnyRecord]:
 def test_of_many_regions_only_those_in_sight_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
     view = view_of(many(5000))
     made: list[str] = []
-    row = waterfall._Chart.row
+    region = waterfall._Chart._region
     monkeypatch.setattr(
-        waterfall._Chart, "row", lambda chart, entry: made.append(entry.key) or row(chart, entry)
+        waterfall._Chart,
+        "_region",
+        lambda chart, row, ref: made.append(row.key) or region(chart, row, ref),
     )
     content = waterfall.content(view, 107)
     assert isinstance(content.rows, Rows)
@@ -207,7 +209,7 @@ def test_a_line_of_a_library_has_all_of_its_file_and_lines_where_there_is_room()
 
 def test_on_a_busy_machine_no_part_of_a_call_is_shown(block: list[AnyRecord]) -> None:
     view = view_of(on_a_busy_machine(block))
-    for pane in (waterfall, why):
-        lines = texts(pane.content(view, 100))
+    for pane in (waterfall.content, region.why):
+        lines = texts(pane(view, 100))
         assert "Speed not measured: the machine is busy" in " ".join(lines)
         assert not any("host and rest" in line for line in lines)

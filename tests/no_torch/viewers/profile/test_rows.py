@@ -18,7 +18,7 @@ from tcw.viewers.json_profile import profile_items
 from tcw.viewers.kit.figures import MICROSECONDS as US
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.profile import profile_of
-from tcw.viewers.text.profile.accounts import accounts_lines
+from tcw.viewers.text.profile.results import accounts_lines
 from tests.no_torch import profiles
 from tests.no_torch.profile_building import Call
 from tests.no_torch.viewers.profile.conftest import profiled

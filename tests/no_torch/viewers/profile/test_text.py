@@ -11,17 +11,16 @@ from tcw.compiler.trace.provenance import Provenance
 from tcw.compiler.trace.records import AnyRecord, CallProfile, Ceilings, EnginePart, Region, Timed
 from tcw.viewers import json_report
 from tcw.viewers.chrome_trace import chrome_trace
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.json_text import json_text
 from tcw.viewers.kit.spans import Span, words_of
 from tcw.viewers.panes import account
 from tcw.viewers.panes.view import Derived, View
-from tcw.viewers.places import FileNames
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.profile import profiles_of
 from tcw.viewers.tables.region_lines import HEADS, LINE, RegionColumn, RegionLines
 from tcw.viewers.text.lines import to_text, write
-from tcw.viewers.text.profile import profile
-from tcw.viewers.text.profile.causes import causes_lines
+from tcw.viewers.text.profile import causes_lines, profile
 from tcw.viewers.words import seconds_text
 from tests.conftest import Golden
 from tests.no_torch import profiles, traces

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from tcw.compiler.trace.records import Guard
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.cells import keep_end, pad
 from tcw.viewers.kit.lines import TextLine, line
 from tcw.viewers.kit.table import Cell, table
-from tcw.viewers.places import FileNames
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.guard_groups import Condition, KindGroup, condition_value
 from tcw.viewers.words import seconds_text
@@ -82,11 +82,10 @@ def kinds_lines(groups: Sequence[KindGroup], width: int, indent: int) -> list[Te
 
 
 def check_words(microseconds: float) -> str:
-    """What a check of all guards takes, as torch measures it: once, with the CPU's caches flushed,
-    so that the check of a call takes less: `19.3 µs`."""
-    if microseconds < 1000:
-        return f"{microseconds:.1f} µs"
-    return seconds_text(microseconds / 1e6)
+    """`19.3 µs per check (cold)`: of all guards, as torch measures it: once, with the CPU's caches
+    flushed, so that the check of a call takes less."""
+    seconds = f"{microseconds:.1f} µs" if microseconds < 100 else seconds_text(microseconds / 1e6)
+    return f"{seconds} per check (cold)"
 
 
 def _place(guard: Guard, names: FileNames, main: str) -> str:

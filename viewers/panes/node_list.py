@@ -10,11 +10,9 @@ from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import Graph, Node
 from tcw.viewers.kit.cells import cut, pad
 from tcw.viewers.kit.spans import Line, Span, text
-from tcw.viewers.labels import is_view, short_target
-from tcw.viewers.panes.names import line_text
+from tcw.viewers.labels import is_view, line_text, short_target
 from tcw.viewers.panes.profile_source import node_times
-from tcw.viewers.panes.rows import Content, Row, Rows, empty
-from tcw.viewers.panes.targets import Fold
+from tcw.viewers.panes.rows import Content, Row, Rows, empty, fold_row
 from tcw.viewers.panes.view import View, variant_of
 from tcw.viewers.words import plural, seconds_text, shape_text, tensor_text
 
@@ -46,7 +44,7 @@ def content(view: View, width: int) -> Content:
     def make(index: int) -> Row:
         entry = entries[index]
         if entry.fold:
-            return _fold(entry, graph, entry.open)
+            return fold_row(entry.fold, entry.words, entry.open, indent=3)
         node = graph.nodes[entry.nodes[0]]
         return node_row(graph, node, width, name_column, times.get(node.name))
 
@@ -191,13 +189,3 @@ def _shape(node: Node) -> str:
     if node.values:
         return plural(len(node.values), "value")
     return ""
-
-
-def _fold(entry: GraphEntry, graph: Graph, opened: bool) -> Row:
-    mark = "▾" if opened else "▸"
-    return Row(
-        gutter=((f"   {mark} ", "faint"),),
-        body=(text(entry.words, "faint"),),
-        key=entry.fold,
-        opens=Fold(entry.fold),
-    )

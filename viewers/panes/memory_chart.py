@@ -6,7 +6,7 @@ A row is a place in memory: a buffer that takes over another's is drawn behind i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len
 
@@ -15,7 +15,7 @@ from tcw.compiler.trace.records import Buffer, Decided, MemoryPlan
 from tcw.viewers.kit.cells import cut, keep_end, pad, pad_left, wrap
 from tcw.viewers.kit.spans import Line, Role, Span, text
 from tcw.viewers.labels import short_label
-from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty
+from tcw.viewers.panes.rows import BLANK, Content, Row, Rows, empty, fold_row, text_row
 from tcw.viewers.panes.targets import Fold, ToBuffer
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
@@ -249,10 +249,9 @@ def _inputs(inputs: list[Buffer], key: str, opened: bool) -> Row:
     sizes = [buffer.bytes for buffer in inputs]
     known = [size for size in sizes if size is not None]
     total = bytes_text(sum(known)) if len(known) == len(sizes) else "sizes symbolic"
-    words = (
-        f" {'▾' if opened else '▸'} {plural(len(inputs), 'input')}, {total}, owned by the caller"
-    )
-    return Row(gutter=((words, "faint"),), key=f"fold:{key}", opens=Fold(key))
+    words = f"{plural(len(inputs), 'input')}, {total}, owned by the caller"
+    row = fold_row(key, words, opened)
+    return replace(row, gutter=(*row.gutter, *row.body), body=())
 
 
 def _step_name(view: View, step: str) -> str:
@@ -268,7 +267,7 @@ def _peak(plan: MemoryPlan, live: list[int], names: list[str], width: int) -> li
     at = plain(names[live.index(max(live))]) if names else ""
     reuse = reuse_of(plan)
     peak = peak_words(plan, reuse)
-    rest = wrap(f"as planned · most alive at {at}{note}", width - cell_len(peak) - 5)
+    rest = wrap(f"planned · peak at {at}{note}", width - cell_len(peak) - 5)
     first: Line = ((" ", "text"), (peak, "strong"), ("   " + rest[0], "dim"))
     return [
         Row(gutter=first),
@@ -295,7 +294,7 @@ def verdict(view: View, width: int) -> list[Row]:
         title = f"{buffer.name}   {bytes_text(buffer.bytes)}   {buffer.kind}"
     id = decided.id if decided is not None else ""
     return [
-        Row(body=(text(title, "title"),), right=(text(id, "dim"), (" ", "text")), heading=True),
+        text_row((title, "title"), right=(text(id, "dim"), (" ", "text")), heading=True),
         Row(body=_rule(view, plan, buffer, before, decided)),
         Row(body=_saves(view, plan, buffer, before)),
     ]

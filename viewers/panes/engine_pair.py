@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import zip_longest
+from dataclasses import replace
+from itertools import count, zip_longest
 
-from tcw.compiler.trace.records import Kernel
-from tcw.viewers.kit.cells import cut, pad, pad_left
-from tcw.viewers.kit.spans import Line, Role, text
+from tcw.viewers.kit.cells import pad, pad_left
+from tcw.viewers.kit.spans import Role
 from tcw.viewers.panes import kernel as kernel_pane
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_rows
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row, text_rows
 from tcw.viewers.panes.targets import ToLineup
-from tcw.viewers.panes.view import Derived, View
-from tcw.viewers.plain import plain
-from tcw.viewers.summary.engine_comparison import Comparison, LineUp
-from tcw.viewers.tables.engines import stages_lines, verdict_line
-from tcw.viewers.words import bytes_text, milliseconds_text, number, numbers_text, seconds_text
+from tcw.viewers.panes.view import View
+from tcw.viewers.summary.engine_comparison import Comparison
+from tcw.viewers.tables.engine_lines import graphs_lines, lineup_lines, stages_lines, verdict_line
+from tcw.viewers.words import bytes_text, milliseconds_text, number, seconds_text
 
 FIGURE = 12
 """Cells of a figure."""
 NAME = 16
-LINES = 9
-
-
-@dataclass(frozen=True)
-class EnginesRow:
-    """A row of the kernels: a kernel of each engine, of the same lines."""
-
-    line_up: LineUp
-    first: Kernel | None
-    second: Kernel | None
-
-
-def places(comparison: Comparison) -> list[EnginesRow]:
-    """All rows of kernels in order."""
-    return [
-        EnginesRow(one, first, second)
-        for one in comparison.kernels
-        for first, second in zip_longest(one.first, one.second)
-    ]
 
 
 def content(view: View, width: int) -> Content:
@@ -55,6 +34,8 @@ def content(view: View, width: int) -> Content:
         *_figures(comparison),
         BLANK,
         *_stages(comparison, width),
+        *text_rows(graphs_lines(comparison, width - 1, 1), width),
+        BLANK,
         *_kernels(view, comparison, width),
     ]
     names = " and ".join(column.engine for column in comparison.columns)
@@ -88,47 +69,20 @@ def _figures(comparison: Comparison) -> list[Row]:
 def _stages(comparison: Comparison, width: int) -> list[Row]:
     if not comparison.stages:
         return []
-    head = Row(body=((" time by stage, wall", "dim"),))
+    head = text_row((" time by stage, wall", "dim"))
     return [head, *text_rows(stages_lines(comparison, width - 1, 1), width), BLANK]
 
 
 def _kernels(view: View, comparison: Comparison, width: int) -> list[Row]:
+    """The kernels of each graph, to choose one."""
     rows: list[Row] = []
-    room = max(12, (width - 12) // 2)
-    graph = ""
-    first, second = (view.derived.of_engines[one.engine] for one in comparison.columns)
-    for index, place in enumerate(places(comparison)):
-        if place.line_up.graph != graph:
-            graph = place.line_up.graph
-            rows += [*([BLANK] if rows else []), Row(body=(text(f" {graph}", "dim"),))]
-        lines = _few(numbers_text(line for _, line in place.line_up.lines)) or "–"
-        rows.append(
-            Row(
-                gutter=(text(pad_left(lines, LINES) + " ", "faint"),),
-                body=(*_kernel(first, place.first, room), *_kernel(second, place.second, room)),
-                at=ToLineup(index),
-            )
-        )
+    lined = count()
+    tables = lineup_lines(comparison, view.derived.names, width - 1, 1, view.derived.main_file)
+    for graph, (head, *lines) in tables.items():
+        rows += [*([BLANK] if rows else []), text_row((f" {graph}", "dim"))]
+        rows += text_rows([head], width)
+        rows += [replace(text_rows([one], width)[0], at=ToLineup(next(lined))) for one in lines]
     return rows
-
-
-def _few(lines: str) -> str:
-    """As many of the lines as there is room for: no number is cut."""
-    shown = ""
-    for part in lines.split(", "):
-        longer = f"{shown}, {part}" if shown else part
-        if len(longer) > LINES - (0 if longer == lines else 2):
-            return f"{shown} …" if shown else cut(lines, LINES)
-        shown = longer
-    return shown
-
-
-def _kernel(derived: Derived, kernel: Kernel | None, room: int) -> Line:
-    if kernel is None:
-        return ((" " * room, "dim"),)
-    role: Role = "text" if kernel.generated else "dim"
-    words = plain(f"{kernel.id} {derived.called.name(kernel)}")
-    return ((pad(cut(words, room - 1), room), role),)
 
 
 def side(view: View, width: int, second: bool) -> Content:
@@ -138,9 +92,8 @@ def side(view: View, width: int, second: bool) -> Content:
         name = "second engine" if second else "first engine"
         return Content(name, rows=empty(width, "one engine was recorded"))
     column = comparison.columns[second]
-    found = places(comparison)
-    place = found[min(view.lined, len(found) - 1)] if found else None
-    chosen = (place.second if second else place.first) if place else None
+    pairs = [pair for one in comparison.kernels for pair in zip_longest(one.first, one.second)]
+    chosen = pairs[min(view.lined, len(pairs) - 1)][second] if pairs else None
     if chosen is None:
         why = f"{column.engine} made no kernel of its own here"
         return Content(column.engine, rows=empty(width, why))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.viewers.places import FileNames
+from tcw.viewers.file_names import FileNames
 
 
 def test_short_names() -> None:

@@ -9,20 +9,20 @@ from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import Guard, Guards
 from tcw.viewers.kit.lines import TextLine
 from tcw.viewers.kit.spans import Line
-from tcw.viewers.panes import growing
+from tcw.viewers.panes import stepping
 from tcw.viewers.panes.rows import Content, Row, empty, text_rows
 from tcw.viewers.panes.stepping import state_of
 from tcw.viewers.panes.targets import Fold
 from tcw.viewers.panes.view import View
 from tcw.viewers.summary.guard_groups import guard_groups
-from tcw.viewers.tables.guards import (
+from tcw.viewers.tables.guard_lines import (
     check_words,
     condition_rows,
     guards_lines,
     kinds_lines,
     single_rows,
 )
-from tcw.viewers.words import number
+from tcw.viewers.words import plural
 
 MARK = 3
 """Cells before a row: whether it can be opened."""
@@ -41,7 +41,7 @@ def content(view: View, width: int) -> Content:
     if record is None:
         state = state_of(view)
         if state is not None and state.step.compile_id == name:
-            return replace(growing.guards(view, width), subject=name)
+            return replace(stepping.growing_guards(view, width), subject=name)
         return Content("guards", name, rows=empty(width, f"no guards of {name} were recorded"))
     groups = guard_groups(view.recording, record)
     names, main = view.derived.names, view.derived.main_file
@@ -57,9 +57,9 @@ def content(view: View, width: int) -> Content:
         groups.kinds, kinds_lines(groups.kinds, width - MARK - 1, 0), strict=True
     ):
         rows += _fold(view, f"guards:{name}:{group.kind}", [kind], group.guards, width)
-    facts = [number(record.count)]
+    facts = [plural(record.count, "guard")]
     if record.check_us is not None:
-        facts.append(f"{check_words(record.check_us)} a cold check")
+        facts.append(check_words(record.check_us))
     return Content("guards", name, ((" · ".join(facts), "dim"),), rows)
 
 
