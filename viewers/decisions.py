@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 
-from tcw.compiler.control.decisions import FUSE, INDUCTOR, engine_of
+from tcw.compiler.protocol.decision import FUSE, INDUCTOR, engine_of
 from tcw.compiler.trace.records import AnyRecord, Decided, FusionGroups, FusionRound
 
 ALL_ROUNDS = 1 << 30

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.graph_facts import views_of
 from tcw.compiler.engine.rewriting import add_call, choose
 from tcw.compiler.trace.byte_counts import bytes_text

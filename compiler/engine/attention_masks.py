@@ -19,7 +19,7 @@ import torch
 from torch import fx
 from torch.fx.node import map_aggregate
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.rewriting import choose
 
 KIND = "mask"

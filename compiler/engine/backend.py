@@ -17,7 +17,7 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 
-from tcw.compiler.control.decisions import Gate, read_overrides
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.aten import Compiled
 from tcw.compiler.engine.attention_masks import attention_masks
 from tcw.compiler.engine.autograd_function import short_autograd_functions
@@ -30,6 +30,7 @@ from tcw.compiler.engine.recording import current, listening
 from tcw.compiler.engine.resampling import resampling_whole
 from tcw.compiler.engine.unread_texts import unread_texts_unwritten
 from tcw.compiler.graphs.current import current_compile_id, graph_id
+from tcw.compiler.protocol.override_file import read_overrides
 from tcw.compiler.trace.records.graph import GraphKind
 
 OPTIONS = ("overrides", CUDA_GRAPHS)
@@ -52,7 +53,7 @@ def backend(
     `mode` is Inductor's: `reduce-overhead` and `max-autotune` replay CUDA graphs, as does the
     option `triton.cudagraphs`; `max-autotune` measures the tiles of a GPU's kernels.
 
-    Raises `UnknownOption` and `tcw.compiler.control.decisions.OverrideError`.
+    Raises `UnknownOption` and `tcw.compiler.protocol.override_file.OverrideError`.
     """
     gate = _gate(options or {})
     if mode is not None and mode not in MODES:

@@ -19,7 +19,7 @@ import torch
 from torch import fx
 from torch._guards import TracingContext
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.convolution_library import by_onednn
 from tcw.compiler.engine.graph_facts import outputs_of
 from tcw.compiler.engine.rewriting import add_call, choose, value_of

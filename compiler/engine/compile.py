@@ -8,7 +8,6 @@ from typing import Any
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
-from tcw.compiler.control.stages import reached
 from tcw.compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_when_asked
 from tcw.compiler.engine.channels_last import report_strides
 from tcw.compiler.engine.cuda_graphs import replayed, skipped
@@ -33,6 +32,7 @@ from tcw.compiler.loops.verifier import verify_graph, verify_program
 from tcw.compiler.lowering.driver import lower
 from tcw.compiler.lowering.registry import Unsupported, load_families
 from tcw.compiler.memory.planner import plan
+from tcw.compiler.protocol.stages import reached
 from tcw.compiler.runtime.artifact import Artifact
 from tcw.compiler.runtime.cached import Outcome, compiled_graph
 from tcw.compiler.runtime.compiled import load

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.graph_facts import aliases
 
 aten = torch.ops.aten

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.aten import calls_aten
 from tcw.compiler.engine.graph_facts import donated, outputs_of_the_user, static_inputs
 from tcw.compiler.engine.recording import current

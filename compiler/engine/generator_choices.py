@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tcw.compiler.codegen.choices import Ask
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.decision import Decision
+from tcw.compiler.control.gate import Gate
+from tcw.compiler.protocol.decision import Decision
 
 
 def asking(gate: Gate) -> Ask | None:

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.graph_facts import (
     outputs_of,
     shows_argument,

@@ -11,14 +11,14 @@ from torch._functorch import config as functorch_config
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from tcw.compiler.autograd.save import Halves, decide_saved
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.decision import ENGINE
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.common_subexpressions import merge_common_subexpressions
 from tcw.compiler.engine.maximum_flow import maximum_flow_by_trees
 from tcw.compiler.engine.recording import current
 from tcw.compiler.engine.wide_statistics import keep_statistics_wide
 from tcw.compiler.graphs.current import current_compile_id, graph_id
 from tcw.compiler.graphs.lazy_modules import as_lazy
+from tcw.compiler.protocol.decision import ENGINE
 
 
 def partition(

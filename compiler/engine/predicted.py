@@ -17,9 +17,7 @@ from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
 from tcw.compiler.codegen.unit import DeviceKernel, DeviceModule
-from tcw.compiler.control.error_words import error_line
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.control.stages import reached
 from tcw.compiler.engine.generator_choices import asking
 from tcw.compiler.engine.graph_facts import comments, donated, let_go
 from tcw.compiler.engine.recording import current
@@ -33,6 +31,8 @@ from tcw.compiler.gpu.retarget import DEVICE, retarget, tell_of_cpu_calls
 from tcw.compiler.loops.nest import Nest
 from tcw.compiler.lowering.driver import lower
 from tcw.compiler.memory.planner import plan
+from tcw.compiler.protocol.error_words import error_line
+from tcw.compiler.protocol.stages import reached
 from tcw.compiler.runtime.gpu.binaries import in_threads
 from tcw.compiler.runtime.gpu.stages import NoTriton, compiled, load_module
 from tcw.compiler.runtime.store import usable_store

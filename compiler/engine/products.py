@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.rewriting import add_call, choose
 from tcw.compiler.processor import AMD, vendor
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.control.gate import Gate
+from tcw.compiler.protocol.decision import Decision, Detail
 
 
 def value_of(argument: Any) -> Any:

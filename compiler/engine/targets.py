@@ -16,7 +16,7 @@ from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.triton_unit import unit as triton_unit
 from tcw.compiler.codegen.triton.vocabulary import Unwritable
 from tcw.compiler.codegen.unit import Unit
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.aligned_products import aligned_products
 from tcw.compiler.engine.channels_last import channels_last
 from tcw.compiler.engine.complex_scatters import complex_scatters

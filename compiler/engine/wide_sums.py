@@ -13,7 +13,7 @@ from functools import partial
 import torch
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.rewriting import add_call
 
 aten = torch.ops.aten

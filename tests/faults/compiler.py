@@ -49,10 +49,10 @@ FAULTS = (
     ),
     Fault(
         "model.py:3 also stops in my_model.py",
-        "compiler/control/matching.py",
+        "compiler/protocol/breakpoint_matching.py",
         'file.endswith(f"/{wanted.file}")',
         "file.endswith(wanted.file)",
-        ("tests/no_torch/control/test_breakpoints.py", "tests/no_torch/control/test_stops.py"),
+        ("tests/no_torch/protocol/test_breakpoints.py", "tests/no_torch/protocol/test_stops.py"),
     ),
     Fault(
         "a division that leaves a remainder counts as exact",

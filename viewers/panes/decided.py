@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from tcw.compiler.control.decisions import split_id
+from tcw.compiler.protocol.decision import split_id
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import Decided
 from tcw.viewers.kit.cells import keep_end, pad

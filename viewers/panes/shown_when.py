@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.compiler.control.decisions import FUSE, SAVE, split_id
+from tcw.compiler.protocol.decision import FUSE, SAVE, split_id
 from tcw.compiler.trace.records import CacheLookup, GraphBreak, Recompile, Waiting, WhatIf
 from tcw.viewers.panes.view import View
 

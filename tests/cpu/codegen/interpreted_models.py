@@ -32,7 +32,7 @@ from torch.utils import _pytree as pytree
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.triton_unit import unit
 from tcw.compiler.codegen.unit import DeviceKernel
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.compile import load_families
 from tcw.compiler.engine.decompositions import decompositions
 from tcw.compiler.engine.partition import partition

@@ -22,7 +22,7 @@ from tcw.compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
 from tcw.compiler.codegen.cpp.nests import emit
 from tcw.compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
 from tcw.compiler.codegen.unit import Function, Unit, buffer_dtypes
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.decompositions import decompositions
 from tcw.compiler.engine.wide_sums import wide_sums
 from tcw.compiler.fusion.fuse import fuse

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.aligned_products import ALIGNED, aligned_products
 from tests.cpu.engine.test_cuda_graphs import graph_of
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.attention_masks import ATTENTION, attention_masks
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.trace.records import Decided

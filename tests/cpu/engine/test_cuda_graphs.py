@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine import cuda_graphs
 from tcw.compiler.engine.backend import UnknownOption, backend
 from tcw.compiler.engine.cuda_graphs import obstacle

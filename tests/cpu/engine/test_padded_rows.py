@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine import padded_rows as passes
 from tcw.compiler.engine.aligned_products import aligned_products
 from tcw.compiler.engine.padded_rows import padded_rows

@@ -10,11 +10,11 @@ from torch import nn
 
 import tcw.compiler.engine.predicted as prediction
 from tcw.compiler.capture import HOOKS as CAPTURE
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.control.recorded import decided_record
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.gpu.architectures import ARCHITECTURES
+from tcw.compiler.protocol.decision_records import decided_record
 from tcw.compiler.runtime.gpu.stages import NoTriton
 from tcw.compiler.trace.records import Decided, Kernel, KernelBinary, MemoryPlan, Warned, Wrapper
 from tcw.viewers.summary import summarise

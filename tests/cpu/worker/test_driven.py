@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from tcw.compiler.control.commands import Answer, Breakpoint, Go, Rerun, SetBreakpoints
+from tcw.compiler.protocol.commands import Answer, Breakpoint, Go, Rerun, SetBreakpoints
 from tcw.compiler.trace.records import (
     AnyRecord,
     CallEnd,

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.compiler.control.commands import Breakpoint, Mode
-from tcw.compiler.control.stops import StopPoint, Stops, in_words
-from tcw.compiler.decision import Decision
+from tcw.compiler.protocol.commands import Breakpoint, Mode
+from tcw.compiler.protocol.decision import Decision
+from tcw.compiler.protocol.stops import StopPoint, Stops, in_words
 from tcw.compiler.trace.records import (
     Decided,
     Forbidden,
     StageStart,
 )
 from tests.decided import asked as asked_decision
-from tests.no_torch.control.stopping import (
+from tests.no_torch.protocol.stopping import (
     answered,
     decision,
     pair,

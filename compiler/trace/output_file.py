@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tcw.compiler import plain_file
+from tcw.compiler.trace import plain_file
 from tcw.compiler.trace.records import KINDS
 
 SAFELY = plain_file.SAFELY | os.O_NOFOLLOW

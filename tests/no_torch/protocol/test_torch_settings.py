@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.compiler.control.torch_settings import SettingError, TorchSetting, read_setting
+from tcw.compiler.protocol.torch_settings import SettingError, TorchSetting, read_setting
 
 
 @pytest.mark.parametrize(

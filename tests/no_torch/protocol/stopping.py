@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec import structs
 
-from tcw.compiler.control.commands import Breakpoint, Mode
-from tcw.compiler.control.stops import StopPoint, Stops
-from tcw.compiler.decision import Decision
+from tcw.compiler.protocol.commands import Breakpoint, Mode
+from tcw.compiler.protocol.decision import Decision
+from tcw.compiler.protocol.stops import StopPoint, Stops
 from tcw.compiler.trace.records import (
     Decided,
     FrameEnd,

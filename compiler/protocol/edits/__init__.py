@@ -3,9 +3,9 @@
 No torch here: the front end proposes edits and shows their diff, the worker runs the edited
 text."""
 
-from tcw.compiler.edits.edit import Edit, EditError, by_file, read_edit, relative
-from tcw.compiler.edits.kinds import KINDS, edited
-from tcw.compiler.edits.patch import applied, diff
+from tcw.compiler.protocol.edits.edit import Edit, EditError, by_file, read_edit, relative
+from tcw.compiler.protocol.edits.kinds import KINDS, edited
+from tcw.compiler.protocol.edits.patch import applied, diff
 
 __all__ = [
     "KINDS",

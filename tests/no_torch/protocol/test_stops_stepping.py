@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.compiler.control.commands import Mode
-from tcw.compiler.control.stops import StopPoint, Stops
+from tcw.compiler.protocol.commands import Mode
+from tcw.compiler.protocol.stops import StopPoint, Stops
 from tcw.compiler.trace.records import (
     CallStart,
     PassChange,
@@ -13,7 +13,7 @@ from tcw.compiler.trace.records import (
     StageStart,
     Text,
 )
-from tests.no_torch.control.stopping import (
+from tests.no_torch.protocol.stopping import (
     LINE,
     at,
     decision,

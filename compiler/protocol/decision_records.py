@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from tcw.compiler.control.decisions import Ruling, engine_of, split_id
-from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.protocol.decision import Decision, Detail, Ruling, engine_of, split_id
 from tcw.compiler.trace.records import Decided, Forbidden, Location, Shown
 
 

@@ -12,14 +12,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tcw.compiler.control.commands import Breakpoint, Mode
-from tcw.compiler.control.decisions import FUSE, INDUCTOR, engine_of, split_id
-from tcw.compiler.control.matching import DECISIONS, Matcher, at_place
-from tcw.compiler.control.matters import matters
-from tcw.compiler.control.places import CompilePlace, Compiles, Standing
-from tcw.compiler.control.recorded import decision_of
-from tcw.compiler.control.weighed import Weighed
-from tcw.compiler.decision import Decision
+from tcw.compiler.protocol.breakpoint_matching import DECISIONS, Matcher, at_place
+from tcw.compiler.protocol.commands import Breakpoint, Mode
+from tcw.compiler.protocol.compile_places import CompilePlace, Compiles, Standing
+from tcw.compiler.protocol.decision import FUSE, INDUCTOR, Decision, engine_of, matters, split_id
+from tcw.compiler.protocol.decision_records import decision_of
+from tcw.compiler.protocol.repeated_decisions import Weighed
 from tcw.compiler.trace.records import (
     CacheLookup,
     CallStart,

@@ -6,10 +6,10 @@ import os
 import re
 from typing import Any, Literal
 
-from tcw.compiler.control.commands import Breakpoint
-from tcw.compiler.control.decisions import ENGINES, engine_of, split_id
-from tcw.compiler.control.error_words import meant
-from tcw.compiler.control.stages import STAGES
+from tcw.compiler.protocol.commands import Breakpoint
+from tcw.compiler.protocol.decision import ENGINES, engine_of, split_id
+from tcw.compiler.protocol.error_words import meant
+from tcw.compiler.protocol.stages import STAGES
 
 EVENTS: dict[str, dict[str, Any]] = {
     "break": {"kind": "break"},

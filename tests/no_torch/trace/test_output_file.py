@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tcw.compiler import output_file
-from tcw.compiler.output_file import TRACE, OutputKind, OutputRefused, check, safe_name, write
+from tcw.compiler.trace import output_file
+from tcw.compiler.trace.output_file import TRACE, OutputKind, OutputRefused, check, safe_name, write
 from tcw.compiler.trace.records import Start
 from tests.no_torch import traces
 
@@ -148,7 +148,7 @@ def test_a_full_disk_leaves_what_was_there(
 READ_ONLY = """
 import os, sys
 from pathlib import Path
-from tcw.compiler.output_file import OutputRefused, check, TRACE
+from tcw.compiler.trace.output_file import OutputRefused, check, TRACE
 if os.getuid() == 0:
     os.setgroups([])
     os.setgid(65534)

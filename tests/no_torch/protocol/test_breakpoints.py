@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tcw.compiler.control.breakpoints import BreakpointError, parse
-from tcw.compiler.control.commands import Breakpoint
+from tcw.compiler.protocol.breakpoints import BreakpointError, parse
+from tcw.compiler.protocol.commands import Breakpoint
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
-from tcw.compiler.control.decisions import APART
-from tcw.compiler.decision import Decision
+from tcw.compiler.protocol.decision import APART, Decision
 from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import FusionRound, Record
 

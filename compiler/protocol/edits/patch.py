@@ -10,7 +10,7 @@ import difflib
 import re
 from collections.abc import Mapping
 
-from tcw.compiler.edits.edit import EditError
+from tcw.compiler.protocol.edits.edit import EditError
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 _HUNK = re.compile(r"@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@\n")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcw.compiler.edits import Edit, EditError, applied, diff, edited
+from tcw.compiler.protocol.edits import Edit, EditError, applied, diff, edited
 
 COMMANDS = {
     "patch": ["patch", "-p1", "-s", "--no-backup-if-mismatch", "-F", "0", "-i"],

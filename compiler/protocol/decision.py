@@ -1,6 +1,6 @@
 """What a compiler may decide otherwise: one type, for every stage of every engine.
 
-A stage that has a choice makes a `Decision` and asks the gate (`tcw.compiler.control.decisions`),
+A stage that has a choice makes a `Decision` and asks the gate (`tcw.compiler.control.gate`),
 which returns one of the choices. The code generator, which does not know the gate, is given a
 function that takes a `Decision` and returns the choice.
 """
@@ -10,10 +10,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from tcw.compiler.trace.records import LoopLine
+from tcw.compiler.trace.records import FusionPair, LoopLine
 
 ENGINE = "tcw"
 """The engine whose decisions these are, unless they say otherwise."""
+INDUCTOR = "inductor"
+ENGINES = (ENGINE, INDUCTOR)
+
+FUSE = "fuse"
+APART = "apart"
+"""The choices of a decision of kind `fuse`: one loop nest, or never in one."""
+
+VETO = "veto"
+"""Rule of fusions that an override prevented."""
+
+SAVE = "save"
+RECOMPUTE = "recompute"
+"""The choices of a decision of kind `save`: keep a value for the backward, or recompute it."""
+
+NOTHING_SHARED = "no-shared-data"
+"""Inductor's rule for a pair whose nodes touch no common buffer."""
+
+_ALWAYS = (SAVE, "inline", "reuse")
+_UNUSUAL = {"lowering": "loops"}
+"""Kind -> the choice that is nearly always made: only other choices matter."""
+
 MOST_BETWEEN = 4
 """How many of the nodes between two are named; a decision holds one more, if there is one."""
 
@@ -21,6 +42,18 @@ MOST_BETWEEN = 4
 def decision_id(graph: str, kind: str, *names: str, engine: str = ENGINE) -> str:
     """`tcw/0/0/forward/fuse/exp+sum_1`: `graph` is the graph's id, `names` are node names."""
     return f"{engine}/{graph}/{kind}/{'+'.join(names)}"
+
+
+def split_id(id: str) -> tuple[str, str, tuple[str, ...]]:
+    """`tcw/0/0/forward/fuse/exp+sum_1` -> (`0/0/forward`, `fuse`, (`exp`, `sum_1`))."""
+    rest, _, names = id.partition("/")[2].rpartition("/")
+    graph, _, kind = rest.rpartition("/")
+    return graph, kind, tuple(names.split("+"))
+
+
+def engine_of(id: str) -> str:
+    """`tcw/0/0/forward/fuse/exp+sum_1` -> `tcw`."""
+    return id.partition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +112,45 @@ class Decision:
     def legal(self) -> tuple[str, ...]:
         """The choices that no rule forbids."""
         return tuple(choice for choice in self.choices if choice not in self.forbidden)
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """A decision with its answer."""
+
+    decision: Decision
+    choice: str
+    overridden: bool = False
+    """An override asked for this choice, and it is not the default."""
+    refused: str = ""
+    """Why the override could not be followed; "" if it was, or if there is none."""
+    wanted: str = ""
+    """The choice that a refused override asked for."""
+    by: str = ""
+    """Id of the override that decided it, if it is about another decision: a veto."""
+    pair: Callable[[], FusionPair] | None = field(default=None, compare=False)
+    """Describes the test of a pair, for its record; valid only until the answer is kept."""
+
+
+def refusal(decision: Decision, wanted: str) -> str:
+    """Why this choice cannot be carried out; "" if it can."""
+    if wanted not in decision.choices:
+        return f"{wanted!r} is not a choice: use {' or '.join(decision.choices)}"
+    if wanted in decision.forbidden:
+        rule, reason = decision.forbidden[wanted]
+        return f"rule {rule}: {reason}" if reason else f"rule {rule}"
+    return ""
+
+
+def matters(decision: Decision) -> bool:
+    """Whether a decision shapes the compiled code as a whole and could well have gone otherwise.
+
+    True for fusions (except pairs that have nothing to gain), for inlining, saving and reuse, and
+    for operations that get no loops. False for library calls and for choices within a loop nest
+    (lanes, unrolling, threads, …), of which each nest has about ten.
+    """
+    if decision.kind == FUSE:
+        return decision.default != APART or decision.rule != NOTHING_SHARED
+    if decision.kind in _UNUSUAL:
+        return decision.default != _UNUSUAL[decision.kind]
+    return decision.kind in _ALWAYS

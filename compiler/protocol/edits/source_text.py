@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tcw.compiler.edits.edit import EditError
+from tcw.compiler.protocol.edits.edit import EditError
 
 
 @dataclass(frozen=True)

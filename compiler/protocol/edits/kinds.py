@@ -7,8 +7,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable
 
-from tcw.compiler.edits.edit import Edit, EditError
-from tcw.compiler.edits.source_text import (
+from tcw.compiler.protocol.edits.edit import Edit, EditError
+from tcw.compiler.protocol.edits.source_text import (
     Replacement,
     SourceText,
     Span,

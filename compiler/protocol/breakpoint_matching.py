@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tcw.compiler.control.commands import Breakpoint
-from tcw.compiler.control.decisions import APART, FUSE
+from tcw.compiler.protocol.commands import Breakpoint
+from tcw.compiler.protocol.decision import APART, FUSE
 from tcw.compiler.trace.records import (
     Graph,
     Kernel,
@@ -23,7 +23,7 @@ from tcw.compiler.trace.records import (
 )
 
 if TYPE_CHECKING:
-    from tcw.compiler.decision import Decision
+    from tcw.compiler.protocol.decision import Decision
 
 _LATER: tuple[type[Record], ...] = (Graph, Lowered, SchedulerNode, Kernel)
 """Records of things derived from graph nodes."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from tcw.compiler.control.commands import Breakpoint
-from tcw.compiler.control.stops import StopPoint, Stops
+from tcw.compiler.protocol.commands import Breakpoint
+from tcw.compiler.protocol.stops import StopPoint, Stops
 from tcw.compiler.trace.records import (
     CacheLookup,
     GraphBreak,
@@ -18,7 +18,7 @@ from tcw.compiler.trace.records import (
     Settings,
     StageStart,
 )
-from tests.no_torch.control.stopping import (
+from tests.no_torch.protocol.stopping import (
     FILE,
     LINE,
     at,

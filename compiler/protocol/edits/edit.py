@@ -16,7 +16,7 @@ class Edit:
     """One edit of one statement."""
 
     kind: str
-    """One of `tcw.compiler.edits.KINDS`."""
+    """One of `tcw.compiler.protocol.edits.KINDS`."""
     line: int
     """A line of the statement, from 1."""
     file: str = ""

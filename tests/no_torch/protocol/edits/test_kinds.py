@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcw.compiler.edits import KINDS, Edit, EditError, by_file, edited, read_edit, relative
+from tcw.compiler.protocol.edits import KINDS, Edit, EditError, by_file, edited, read_edit, relative
 
 SOURCE = """\
 import math

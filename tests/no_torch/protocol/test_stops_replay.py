@@ -6,16 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from tcw.compiler.control.commands import Breakpoint, Mode
-from tcw.compiler.control.stops import StopPoint, Stops
-from tcw.compiler.decision import Decision
+from tcw.compiler.protocol.commands import Breakpoint, Mode
+from tcw.compiler.protocol.decision import Decision
+from tcw.compiler.protocol.stops import StopPoint, Stops
 from tcw.compiler.trace.records import (
     CallStart,
     Record,
     StageStart,
 )
 from tests.decided import asked as asked_decision
-from tests.no_torch.control.stopping import (
+from tests.no_torch.protocol.stopping import (
     LINE,
     answered,
     decision,

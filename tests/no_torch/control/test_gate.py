@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tcw.compiler.control.decisions import (
+from tcw.compiler.control.gate import Gate
+from tcw.compiler.protocol.decision import (
     APART,
     ENGINES,
     FUSE,
     INDUCTOR,
-    Gate,
-    OverrideError,
+    Decision,
     Ruling,
+    decision_id,
     engine_of,
-    read_overrides,
     split_id,
 )
-from tcw.compiler.decision import Decision, decision_id
+from tcw.compiler.protocol.override_file import OverrideError, read_overrides
 
 GRAPH = "0/0/forward"
 EXP_SUM = "tcw/0/0/forward/fuse/exp+sum_1"

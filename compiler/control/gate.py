@@ -13,50 +13,21 @@ survives changes elsewhere in the model.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from difflib import get_close_matches
-from pathlib import Path
 
-from tcw.compiler.decision import ENGINE, Decision
+from tcw.compiler.protocol.decision import (
+    APART,
+    ENGINE,
+    FUSE,
+    Decision,
+    Ruling,
+    engine_of,
+    refusal,
+    split_id,
+)
 from tcw.compiler.trace.records import FusionPair
-
-INDUCTOR = "inductor"
-ENGINES = (ENGINE, INDUCTOR)
-
-FUSE = "fuse"
-APART = "apart"
-"""The choices of a decision of kind `fuse`: one loop nest, or never in one."""
-
-VETO = "veto"
-"""Rule of fusions that an override prevented."""
-
-SAVE = "save"
-RECOMPUTE = "recompute"
-"""The choices of a decision of kind `save`: keep a value for the backward, or recompute it."""
-
-
-class OverrideError(Exception):
-    """The override file cannot be used; the message says why and where."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ruling:
-    """A decision with its answer."""
-
-    decision: Decision
-    choice: str
-    overridden: bool = False
-    """An override asked for this choice, and it is not the default."""
-    refused: str = ""
-    """Why the override could not be followed; "" if it was, or if there is none."""
-    wanted: str = ""
-    """The choice that a refused override asked for."""
-    by: str = ""
-    """Id of the override that decided it, if it is about another decision: a veto."""
-    pair: Callable[[], FusionPair] | None = field(default=None, compare=False)
-    """Describes the test of a pair, for its record; valid only until the answer is kept."""
 
 
 class Gate:
@@ -250,46 +221,3 @@ class Gate:
             answer = replace(answer, decision=replace(answer.decision, detail=None))
         self.decided.append(replace(answer, pair=None) if answer.pair is not None else answer)
         return answer.choice
-
-
-def split_id(id: str) -> tuple[str, str, tuple[str, ...]]:
-    """`tcw/0/0/forward/fuse/exp+sum_1` -> (`0/0/forward`, `fuse`, (`exp`, `sum_1`))."""
-    rest, _, names = id.partition("/")[2].rpartition("/")
-    graph, _, kind = rest.rpartition("/")
-    return graph, kind, tuple(names.split("+"))
-
-
-def engine_of(id: str) -> str:
-    """`tcw/0/0/forward/fuse/exp+sum_1` -> `tcw`."""
-    return id.partition("/")[0]
-
-
-def refusal(decision: Decision, wanted: str) -> str:
-    """Why this choice cannot be carried out; "" if it can."""
-    if wanted not in decision.choices:
-        return f"{wanted!r} is not a choice: use {' or '.join(decision.choices)}"
-    if wanted in decision.forbidden:
-        rule, reason = decision.forbidden[wanted]
-        return f"rule {rule}: {reason}" if reason else f"rule {rule}"
-    return ""
-
-
-def read_overrides(file: Path) -> dict[str, str]:
-    """The overrides of a TOML file, id -> choice. Raises `OverrideError`, which says what to do."""
-    try:
-        table = tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise OverrideError(f"{file}: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise OverrideError(
-            f'{file}: {error}; a line is "decision id" = "choice", both in quotes'
-        ) from error
-    for id, choice in table.items():
-        if not isinstance(choice, str):
-            raise OverrideError(
-                f'{file}: {id}: the value must be a choice in quotes, such as "{APART}"'
-            )
-        if engine_of(id) not in ENGINES:
-            begin = " or ".join(f"{engine}/" for engine in ENGINES)
-            raise OverrideError(f"{file}: {id}: ids of decisions begin with {begin}")
-    return dict(table)
