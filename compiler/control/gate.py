@@ -74,6 +74,20 @@ class Gate:
         """Whether nothing asks, overrides or watches, so that every choice is the default."""
         return self._ask is None and self._watch is None and not self.overrides
 
+    def asker(self) -> Callable[[Decision], str] | None:
+        """What answers the decisions of the code generator, which does not know the gate; None if
+        all answers are the defaults. A choice without legal alternatives is not a decision, unless
+        an override asks for one."""
+        if self.silent:
+            return None
+
+        def ask(decision: Decision) -> str:
+            if len(decision.legal()) < 2 and decision.id not in self.overrides:
+                return decision.default
+            return self.decide(decision)
+
+        return ask
+
     def decide(self, decision: Decision, pair: Callable[[], FusionPair] | None = None) -> str:
         """Answer a decision, keep the answer, and return the choice to carry out."""
         return self.keep(replace(self.answer(decision), pair=pair))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.engine.graph_facts import is_view
+from tcw.compiler.graphs.aten_facts import is_view
 from tcw.compiler.runtime.wrapper_helpers import laid_out, row_by_row
 
 Compiled = Callable[[list[Any]], Any]

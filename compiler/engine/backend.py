@@ -19,18 +19,18 @@ from torch._functorch import config as functorch_config
 
 from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.aten import Compiled
-from tcw.compiler.engine.attention_masks import attention_masks
 from tcw.compiler.engine.autograd_function import short_autograd_functions
 from tcw.compiler.engine.compile import compile_graph
-from tcw.compiler.engine.decompositions import decompositions
-from tcw.compiler.engine.drawn_numbers import as_they_come
 from tcw.compiler.engine.modes import CUDA_GRAPHS, MODES, Mode
 from tcw.compiler.engine.partition import partition
 from tcw.compiler.engine.recording import current, listening
-from tcw.compiler.engine.resampling import resampling_whole
 from tcw.compiler.engine.unread_texts import unread_texts_unwritten
 from tcw.compiler.graphs.current import current_compile_id, graph_id
 from tcw.compiler.protocol.override_file import read_overrides
+from tcw.compiler.rewrites.decompositions import decompositions
+from tcw.compiler.rewrites.order import CAPTURED, rewrite
+from tcw.compiler.rewrites.resampling import resampling_whole
+from tcw.compiler.rewrites.subject import Subject
 from tcw.compiler.trace.records.graph import GraphKind
 
 OPTIONS = ("overrides", CUDA_GRAPHS)
@@ -61,13 +61,14 @@ def backend(
     asked = MODES[mode or "default"]
     if (options or {}).get(CUDA_GRAPHS):
         asked = asked._replace(cuda_graphs=True)
-    example_inputs = as_they_come(graph_module, example_inputs)
     may_train = _may_train(graph_module, example_inputs)
     kind: GraphKind = "forward" if may_train else "inference"
+    graph = graph_id(current_compile_id(), kind)
     with _listening(gate):
-        attention_masks(
-            graph_module, graph=graph_id(current_compile_id(), kind), gate=current().gate
-        )
+        subject = Subject(graph_module, example_inputs, graph, current().gate, kind)
+        if rewrite(CAPTURED, subject, current().recorder, stage="captured rewrites"):
+            graph_module.recompile()
+    example_inputs = subject.inputs
     with collection_paused(), _in_force(), resampling_whole(example_inputs):
         return aot_autograd(  # type: ignore[no-any-return]
             fw_compiler=_compiler("forward", gate, asked),

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from tcw.compiler.control.hooks import Hook
-from tcw.compiler.engine import (
-    autograd_function,
-    convolution_library,
-    foreach,
-    maximum_flow,
-    repeated_pieces,
-    requirements,
-    resampling,
-    unread_texts,
-)
+from tcw.compiler.engine import autograd_function, maximum_flow, requirements, unread_texts
 from tcw.compiler.graphs import drawn_numbers, lazy_modules
 from tcw.compiler.lowering import kept
+from tcw.compiler.rewrites import convolution_library, foreach, repeated_pieces, resampling
 from tcw.compiler.runtime import addresses, generator, operations, vector_functions, wrapper_helpers
 from tcw.compiler.runtime.gpu import cuda_graphs
 

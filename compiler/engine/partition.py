@@ -12,13 +12,13 @@ from torch._functorch.partitioners import min_cut_rematerialization_partition
 
 from tcw.compiler.autograd.save import Halves, decide_saved
 from tcw.compiler.control.gate import Gate
-from tcw.compiler.engine.common_subexpressions import merge_common_subexpressions
 from tcw.compiler.engine.maximum_flow import maximum_flow_by_trees
 from tcw.compiler.engine.recording import current
-from tcw.compiler.engine.wide_statistics import keep_statistics_wide
 from tcw.compiler.graphs.current import current_compile_id, graph_id
 from tcw.compiler.graphs.lazy_modules import as_lazy
 from tcw.compiler.protocol.decision import ENGINE
+from tcw.compiler.rewrites.order import JOINT, rewrite
+from tcw.compiler.rewrites.subject import Subject
 
 
 def partition(
@@ -42,9 +42,9 @@ def partition(
 
 def _cut(joint: fx.GraphModule, joint_inputs: Sequence[Any], **kwargs: Any) -> Halves:
     """Torch's min-cut, with our common subexpression elimination instead of torch's."""
-    keep_statistics_wide(joint.graph)
-    if functorch_config.cse:
-        merge_common_subexpressions(joint.graph)
+    listening = current()
+    subject = Subject(joint, joint_inputs, gate=listening.gate)
+    rewrite(JOINT, subject, listening.recorder, stage="joint rewrites")
     with functorch_config.patch(cse=False), maximum_flow_by_trees():
         halves: Halves = min_cut_rematerialization_partition(joint, joint_inputs, **kwargs)
     return halves

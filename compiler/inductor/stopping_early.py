@@ -78,6 +78,6 @@ HOOK = RecordingHook(
         "torch._inductor.cpu_vec_isa:VecISA.check_build(code)",
     ),
     install=install,
-    stage="lowering",
+    stage="passes",
     test="inductor/test_until.py",
 )

@@ -18,7 +18,7 @@ EVENTS: dict[str, dict[str, Any]] = {
 }
 DECISIONS = (
     "fuse", "save", "inline", "split", "column", "reuse", "order", "library", "layout", "lowering",
-    "tile", "mask",
+    "tile", "mask", "pass",
 )  # fmt: skip
 """Decision kinds with their own keyword; `decision:KIND` accepts any kind."""
 

@@ -196,7 +196,7 @@ FAULTS = (
     ),
     Fault(
         "0.0 and -0.0 are one constant",
-        "compiler/engine/common_subexpressions.py",
+        "compiler/rewrites/common_subexpressions.py",
         "return type(argument), repr(argument)",
         "return type(argument), argument",
         ("tests/cpu/engine/test_common_subexpressions.py",),

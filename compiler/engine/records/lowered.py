@@ -13,7 +13,7 @@ from tcw.compiler.engine.records.nest_lines import nest_lines, record_size
 from tcw.compiler.engine.records.touched import touched
 from tcw.compiler.graphs.labels import copy_label, node_label
 from tcw.compiler.graphs.nodes import COMPUTING, describe_graph, target_name
-from tcw.compiler.graphs.provenance import copied_origins, kept_lines
+from tcw.compiler.graphs.provenance import copied_origins, forget_made, kept_lines, made_in
 from tcw.compiler.loops.expressions import Op, walk
 from tcw.compiler.loops.graph import (
     Buffer,
@@ -45,14 +45,17 @@ def graph_record(compiled: GraphState, module: fx.GraphModule) -> records.Graph:
         parent=compiled.base,
         origins=copied_origins(compiled.parents),
     )
-    lines = kept_lines(compiled.base)
+    lines, made = kept_lines(compiled.base), made_in(compiled.base)
     nodes = []
     for node in described.nodes:
         line = lines.get(node.name) if node.location is None and node.op in COMPUTING else None
         if line is not None:
             node = msgspec.structs.replace(node, location=line, inferred=True)
+        if node.name in made:
+            node = msgspec.structs.replace(node, made_by=made[node.name].by)
         nodes.append(node)
         compiled.described[node.name] = node
+    forget_made(compiled.base)
     whole: records.Graph = msgspec.structs.replace(described, nodes=tuple(nodes))
     return whole
 

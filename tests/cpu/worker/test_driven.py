@@ -166,7 +166,16 @@ def test_both_engines_pass_through_all_stages(
     engine: Engine, driven: Callable[[Engine], Person]
 ) -> None:
     stages = {one.stage for one in runs(driven(engine))[1].all(StageStart)}
-    assert stages == {"autograd", "lowering", "fusion", "memory", "codegen", "build", "run"}
+    assert stages == {
+        "autograd",
+        "passes",
+        "lowering",
+        "fusion",
+        "memory",
+        "codegen",
+        "build",
+        "run",
+    }
 
 
 @all_steps

@@ -17,16 +17,14 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.gate import Gate
-from tcw.compiler.engine.graph_facts import (
+from tcw.compiler.graphs.aten_facts import (
     outputs_of,
     shows_argument,
     views_are_regenerated,
     views_of,
 )
-from tcw.compiler.engine.rewriting import choose
+from tcw.compiler.rewrites.subject import Subject, choose
 from tcw.compiler.trace.byte_counts import bytes_text
-from tcw.compiler.trace.records.graph import GraphKind
 
 aten = torch.ops.aten
 
@@ -38,21 +36,19 @@ MEANS = "the memory order of a result; the values are the same"
 _PRODUCTS = (aten.mm.default, aten.addmm.default)
 
 
-def padded_rows(
-    module: fx.GraphModule, *, graph: str, kind: GraphKind, promised: int, gate: Gate
-) -> int:
-    """Restride the graph's views in place; returns the number of outputs that keep padded rows.
-    The first `promised` outputs are the user's."""
-    if kind == "backward":
+def padded_rows(subject: Subject) -> int:
+    """Restride the graph's views in place; returns the number of outputs that keep padded rows."""
+    if subject.kind == "backward":
         return 0
-    parts = [_part_of_product(node) for node in outputs_of(module)]
+    promised = subject.promised
+    parts = [_part_of_product(node) for node in outputs_of(subject.module)]
     fixed = parts[:promised] if views_are_regenerated() else []
     kept = 0
     for part in dict.fromkeys(parts):
         if part is None or part in fixed or parts[:promised].count(part) > 1:
             continue
         changed = _restrided(part)
-        if changed and _wanted(part, graph, gate):
+        if changed and _wanted(subject, part):
             for node, value in changed.items():
                 node.meta["val"] = value
             kept += 1
@@ -91,13 +87,12 @@ def _restrided(part: fx.Node) -> dict[fx.Node, torch.Tensor]:
     return {n: value for n, value in found.items() if value.stride() != n.meta["val"].stride()}
 
 
-def _wanted(part: fx.Node, graph: str, gate: Gate) -> bool:
+def _wanted(subject: Subject, part: fx.Node) -> bool:
     product: Any = part.args[0]
     copied = part.meta["val"].nbytes
     width = product.meta["val"].shape[1]
     chosen = choose(
-        gate,
-        graph=graph,
+        subject,
         kind=KIND,
         nodes=(part.name,),
         default=PADDED_ROWS,

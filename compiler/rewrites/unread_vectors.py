@@ -9,32 +9,36 @@ BatchLinearAlgebra.cpp, `linalg_svdvals`).
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 from torch import fx
 
-from tcw.compiler.control.gate import Gate
+from tcw.compiler.rewrites.subject import Subject
 
 aten = torch.ops.aten
 
 
-def values_alone(module: fx.GraphModule, *, graph: str = "", gate: Gate) -> int:
+def unread_vectors(graph: fx.Graph) -> Iterator[fx.Node]:
+    """The calls of which only the values are read."""
+    for node in list(graph.nodes):
+        if node.target in _CALLS and _only_reads(node, _CALLS[node.target][0]):
+            yield node
+
+
+def drop_unread_vectors(subject: Subject) -> int:
     """Rewrite the graph in place and return the number of changed calls."""
-    changed = 0
-    for node in list(module.graph.nodes):
-        place, change = _CALLS.get(node.target, (None, None))
-        if change is not None and _only_reads(node, place):
-            change(module.graph, node)
-            changed += 1
-    if changed:
-        module.graph.eliminate_dead_code()
-        module.recompile()
-    return changed
+    graph = subject.module.graph
+    calls = list(unread_vectors(graph))
+    for node in calls:
+        _CALLS[node.target][1](graph, node)
+    if calls:
+        graph.eliminate_dead_code()
+    return len(calls)
 
 
-def _only_reads(node: fx.Node, place: int | None) -> bool:
+def _only_reads(node: fx.Node, place: int) -> bool:
     users = [user for user in node.users if user.users]
     return bool(users) and all(
         user.target is operator.getitem and user.args[1] == place for user in users

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.gate import Gate
-from tcw.compiler.engine.rewriting import add_call, choose
+from tcw.compiler.rewrites.subject import Subject, add_call, choose
 
 aten = torch.ops.aten
 
@@ -32,21 +31,19 @@ _NARROW = (torch.float16, torch.bfloat16)
 _TARGETS = (aten.bmm.default, aten.mv.default, aten.dot.default, aten.vdot.default)
 
 
-def vector_products(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
+def vector_products(subject: Subject) -> int:
     """Rewrite the graph in place and return the number of products that became loops."""
-    moved = 0
+    moved, module = 0, subject.module
     for node in list(module.graph.nodes):
         if node.target not in _TARGETS:
             continue
         factors = [_value(one) for one in node.args]
         side = _vector_side(node.target, factors)
-        if not side or not _wanted(node, graph, gate):
+        if not side or not _wanted(subject, node):
             continue
         with module.graph.inserting_before(node):
             _rewrite(node, side)
         moved += 1
-    if moved:
-        module.recompile()
     return moved
 
 
@@ -104,13 +101,12 @@ def _rewrite(node: fx.Node, side: str) -> None:
     node.graph.erase_node(node)
 
 
-def _wanted(node: fx.Node, graph: str, gate: Gate) -> bool:
+def _wanted(subject: Subject, node: fx.Node) -> bool:
     sizes = " times ".join(
         " x ".join(map(str, one.meta["val"].shape)) for one in node.args if isinstance(one, fx.Node)
     )
     chosen = choose(
-        gate,
-        graph=graph,
+        subject,
         kind=KIND,
         nodes=(node.name,),
         default=LOOPS,

@@ -43,7 +43,7 @@ def static_inputs(kind: GraphKind) -> tuple[int, ...]:
     return tuple(places or ())
 
 
-def let_go(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
+def freed_inputs(module: fx.GraphModule, kind: GraphKind) -> tuple[str, ...]:
     """Inputs of a backward that are freed when it releases them, unless the caller holds them.
 
     These are the donated inputs and the incoming gradients (`_is_tangent` in

@@ -13,6 +13,8 @@ import torch
 from torch import fx
 from torch.multiprocessing.reductions import StorageWeakRef
 
+from tcw.compiler.rewrites.subject import Subject
+
 _NOT_AGAIN = frozenset(
     {
         torch.Tag.nondeterministic_seeded,
@@ -30,13 +32,16 @@ _ALIAS = torch.ops.aten.alias.default
 """Returns its argument. Left in, the partitioner may save both for the backward, redundantly."""
 
 
-def merge_common_subexpressions(graph: fx.Graph) -> None:
-    """Merge in place: the first of equal operations stays, and aliases give way to their source.
+def merge_common_subexpressions(subject: Subject) -> int:
+    """Merge in place and return the number of nodes that are gone.
 
-    Nodes that share memory with an output stay, since two outputs are two tensors. Nothing is
-    merged across a mutation.
+    The first of equal operations stays, and aliases give way to their source. Nodes that share
+    memory with an output stay, since two outputs are two tensors. Nothing is merged across a
+    mutation.
     """
+    graph = subject.module.graph
     kept = _alias_outputs(graph)
+    count = len(graph.nodes)
     first: dict[Hashable, fx.Node] = {}
     mutations = 0
     for node in list(graph.nodes):
@@ -56,6 +61,7 @@ def merge_common_subexpressions(graph: fx.Graph) -> None:
         if earlier is not node:
             node.replace_all_uses_with(earlier)
             graph.erase_node(node)
+    return count - len(graph.nodes)
 
 
 def _mergeable(node: fx.Node) -> bool:

@@ -19,10 +19,9 @@ import torch
 from torch import fx
 from torch._guards import TracingContext
 
-from tcw.compiler.control.gate import Gate
-from tcw.compiler.engine.convolution_library import by_onednn
-from tcw.compiler.engine.graph_facts import outputs_of
-from tcw.compiler.engine.rewriting import add_call, choose, value_of
+from tcw.compiler.graphs.aten_facts import outputs_of
+from tcw.compiler.rewrites.convolution_library import by_onednn
+from tcw.compiler.rewrites.subject import Subject, add_call, choose, value_of
 from tcw.compiler.trace.records.graph import GraphKind
 
 aten = torch.ops.aten
@@ -65,21 +64,14 @@ _OF_MEMORY = frozenset(
 """Operations that depend on memory layout, not only on a tensor's elements."""
 
 
-def channels_last(
-    module: fx.GraphModule,
-    example_inputs: Sequence[Any],
-    *,
-    graph: str,
-    kind: GraphKind,
-    promised: int,
-    gate: Gate,
-) -> int:
+def channels_last(subject: Subject) -> int:
     """Rewrite the graph in place and return the number of images converted.
 
-    The first `promised` outputs retain the strides that eager gives them. Even without
-    convolutions, strides are recomputed if inputs do not have the strides with which it was traced,
-    as in the backward of a converted forward.
+    Promised outputs retain the strides that eager gives them. Even without convolutions, strides
+    are recomputed if inputs do not have the strides with which it was traced, as in the backward of
+    a converted forward.
     """
+    module, kind = subject.module, subject.kind
     mode = _fake_mode(module)
     convolutions = [node for node in module.graph.nodes if node.target in _IMAGES]
     nodes = [
@@ -87,8 +79,8 @@ def channels_last(
         for n in convolutions
         if _images(n) and not _contiguous(n) and (_alone(n, kind) or not _scattered(n))
     ]
-    restrided = _restride_inputs(module, example_inputs)
-    wanted = bool(nodes) and mode is not None and _wanted(nodes, graph, gate)
+    restrided = _restride_inputs(module, subject.inputs)
+    wanted = bool(nodes) and mode is not None and _wanted(subject, nodes)
     if mode is None or not (wanted or restrided):
         return 0
     output = module.graph.output_node()
@@ -113,7 +105,7 @@ def channels_last(
                 stale |= _convert_images(module, node, made, torch.channels_last)
             if stale.intersection(node.all_input_nodes) and _refresh(node):
                 stale.add(node)
-        _restore(module, output, strides, promised)
+        _restore(module, output, strides, subject.promised)
     module.recompile()
     return sum(order == torch.channels_last for _, order in made)
 
@@ -145,10 +137,9 @@ def report_strides(module: fx.GraphModule) -> None:
         context.output_strides.append(_strides(node))
 
 
-def _wanted(nodes: Sequence[fx.Node], graph: str, gate: Gate) -> bool:
+def _wanted(subject: Subject, nodes: Sequence[fx.Node]) -> bool:
     chosen = choose(
-        gate,
-        graph=graph,
+        subject,
         kind=KIND,
         nodes=tuple(node.name for node in nodes),
         default=CHANNELS_LAST,

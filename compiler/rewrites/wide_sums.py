@@ -8,13 +8,13 @@ is float32 until all is added. Atomic additions of float32 are also faster.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 
 import torch
 from torch import fx
 
-from tcw.compiler.control.gate import Gate
-from tcw.compiler.engine.rewriting import add_call
+from tcw.compiler.rewrites.subject import Subject, add_call
 
 aten = torch.ops.aten
 
@@ -33,6 +33,10 @@ def _always(_: fx.Node) -> bool:
     return True
 
 
+def _never(_: fx.Node) -> bool:
+    return False
+
+
 OPERATIONS = {
     aten.index_put.default: ((0, 2), _accumulates),
     aten._unsafe_index_put.default: ((0, 2), _accumulates),
@@ -44,33 +48,33 @@ OPERATIONS = {
 """Operation -> the places of the arguments whose dtype the result has; whether it adds."""
 
 
-def wide_sums(module: fx.GraphModule, *, graph: str = "", gate: Gate) -> int:
-    """Rewrite the graph in place and return the number of operations that add in float32."""
-    moved = 0
-    for node in list(module.graph.nodes):
-        places, adds = OPERATIONS.get(node.target, ((), _always))
+def narrow_sums(graph: fx.Graph) -> Iterator[fx.Node]:
+    """The operations that add 16-bit floats at indices."""
+    for node in list(graph.nodes):
+        _, adds = OPERATIONS.get(node.target, ((), _never))
         value = node.meta.get("val")
-        if not places or not isinstance(value, torch.Tensor) or value.dtype not in _NARROW:
-            continue
-        if adds(node):
-            _widen(module, node, places)
-            moved += 1
-    if moved:
-        module.recompile()
-    return moved
+        if isinstance(value, torch.Tensor) and value.dtype in _NARROW and adds(node):
+            yield node
 
 
-def _widen(module: fx.GraphModule, node: fx.Node, places: tuple[int, ...]) -> None:
+def wide_sums(subject: Subject) -> int:
+    """Rewrite the graph in place and return the number of operations that add in float32."""
+    sums = list(narrow_sums(subject.module.graph))
+    for node in sums:
+        _widen(node, OPERATIONS[node.target][0])
+    return len(sums)
+
+
+def _widen(node: fx.Node, places: tuple[int, ...]) -> None:
     narrow = node.meta["val"].dtype
-
     convert = partial(add_call, node, aten._to_copy.default)
-    with module.graph.inserting_before(node):
+    with node.graph.inserting_before(node):
         for place in places:
             if isinstance(node.args[place], fx.Node):
                 node.update_arg(place, convert(node.args[place], dtype=torch.float32))
     readers = list(node.users)
     node.meta = {**node.meta, "val": node.meta["val"].to(torch.float32)}
-    with module.graph.inserting_after(node):
+    with node.graph.inserting_after(node):
         result = convert(node, dtype=narrow)
     for reader in readers:
         reader.replace_input_with(node, result)

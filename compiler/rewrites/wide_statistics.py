@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import fx
 
+from tcw.compiler.rewrites.subject import Subject
+
 aten = torch.ops.aten
 
 _NARROW = (torch.bfloat16, torch.float16)
@@ -29,11 +31,15 @@ _REDUCTIONS = frozenset(
 )
 
 
-def keep_statistics_wide(graph: fx.Graph) -> None:
-    """Rewrite a joint graph in place. Unused nodes are left to the partitioner."""
-    for node in list(graph.nodes):
+def keep_statistics_wide(subject: Subject) -> int:
+    """Rewrite a joint graph in place and return the number of statistics that are read wide. Unused
+    nodes are left to the partitioner."""
+    changed = 0
+    for node in list(subject.module.graph.nodes):
         if _is_rounded(node) and _is_statistic(node.args[0], _origin(node)):
             _widen_readers(node, node.args[0])
+            changed += 1
+    return changed
 
 
 def _is_rounded(node: fx.Node) -> bool:

@@ -15,9 +15,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.gate import Gate
-from tcw.compiler.engine.graph_facts import views_of
-from tcw.compiler.engine.rewriting import add_call, choose
+from tcw.compiler.graphs.aten_facts import views_of
+from tcw.compiler.rewrites.subject import Subject, add_call, choose
 from tcw.compiler.trace.byte_counts import bytes_text
 
 aten = torch.ops.aten
@@ -39,19 +38,19 @@ FLOPS_PER_BYTE = 200
 _NARROW = (torch.float16, torch.bfloat16)
 
 
-def aligned_products(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
+def aligned_products(subject: Subject) -> int:
     """Rewrite the graph in place and return the number of products that were padded."""
     moved = 0
+    module = subject.module
     pads = _Pads(module.graph)
     for node in list(module.graph.nodes):
         factors = _factors(node)
-        if factors is None or not _wanted(node, factors, graph, gate):
+        if factors is None or not _wanted(subject, node, factors):
             continue
         _rewrite(module, node, factors, pads)
         moved += 1
     if moved:
         pads.instead()
-        module.recompile()
     return moved
 
 
@@ -108,7 +107,7 @@ def _copied(factors: tuple[fx.Node, fx.Node]) -> int:
     )
 
 
-def _wanted(node: fx.Node, factors: tuple[fx.Node, fx.Node], graph: str, gate: Gate) -> bool:
+def _wanted(subject: Subject, node: fx.Node, factors: tuple[fx.Node, fx.Node]) -> bool:
     left, right = (one.meta["val"] for one in factors)
     (rows, inner), columns = left.shape, right.shape[1]
     flops = 2 * rows * inner * columns
@@ -116,8 +115,7 @@ def _wanted(node: fx.Node, factors: tuple[fx.Node, fx.Node], graph: str, gate: G
     saved = (SLOWER - 1) * flops / FLOPS_PER_BYTE
     pays = saved > 2 * copied  # each copied byte is read and written
     chosen = choose(
-        gate,
-        graph=graph,
+        subject,
         kind=KIND,
         nodes=(node.name,),
         default=PADDED if pays else AS_IS,

@@ -1,14 +1,34 @@
-"""What the passes over an ATen graph share: adding operations, and asking whether to rewrite."""
+"""What a rewrite is given: a graph, and what it may know and ask about it. Each adds operations by
+`add_call`, and asks by `choose`."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import fx
 
 from tcw.compiler.control.gate import Gate
 from tcw.compiler.protocol.decision import Decision, Detail
+from tcw.compiler.trace.records.graph import GraphKind
+
+
+@dataclass
+class Subject:
+    """A graph that rewrites change in place."""
+
+    module: fx.GraphModule
+    inputs: Sequence[Any] = ()
+    """What the graph is compiled for: a rewrite may replace them."""
+    graph: str = ""
+    """The id in decisions: `0/0/forward`."""
+    gate: Gate = field(default_factory=Gate)
+    kind: GraphKind = "inference"
+    promised: int = 0
+    """The first so many outputs are the user's, who was promised their strides."""
+    device: str = "cpu"
+    """`cuda` where loops run on a GPU."""
 
 
 def value_of(argument: Any) -> Any:
@@ -26,9 +46,8 @@ def add_call(like: fx.Node, target: Any, *args: Any, **options: Any) -> fx.Node:
 
 
 def choose(
-    gate: Gate,
+    subject: Subject,
     *,
-    graph: str,
     kind: str,
     nodes: Sequence[str],
     choices: tuple[str, ...],
@@ -37,13 +56,15 @@ def choose(
     reason: str,
     means: str,
     numbers: Mapping[str, int | float] | None = None,
+    about: str = "",
 ) -> str:
-    """The gate's choice about these nodes, the first of which names the decision."""
+    """The gate's choice about these nodes. The first of them, or `about`, names the decision."""
+    gate = subject.gate
     return gate.decide(
         Decision(
-            graph=graph,
+            graph=subject.graph,
             kind=kind,
-            names=(nodes[0],),
+            names=(about or nodes[0],),
             default=default,
             choices=choices,
             rule=rule,

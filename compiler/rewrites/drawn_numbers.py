@@ -6,19 +6,15 @@ The graph's input becomes float64, and its first operation rounds it to the floa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import torch
-from torch import fx
 
 from tcw.compiler.graphs.drawn_numbers import drawn_numbers
+from tcw.compiler.rewrites.subject import Subject
 
 
-def as_they_come(module: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
-    """Rewrite Dynamo's graph in place. Returns its example inputs, with the drawn numbers in
-    float64."""
-    given = list(inputs)
+def drawn_numbers_in_float64(subject: Subject) -> int:
+    """Rewrite Dynamo's graph and its inputs in place. Returns the number of drawn numbers."""
+    module, given = subject.module, list(subject.inputs)
     found = list(drawn_numbers(module))
     for index, node in found:
         value = node.meta["example_value"]
@@ -28,6 +24,5 @@ def as_they_come(module: fx.GraphModule, inputs: Sequence[Any]) -> list[Any]:
         node.replace_all_uses_with(rounded, lambda user, rounded=rounded: user is not rounded)
         node.meta["example_value"] = value.to(torch.float64)
         given[index] = given[index].to(torch.float64)
-    if found:
-        module.recompile()
-    return given
+    subject.inputs = given
+    return len(found)

@@ -16,10 +16,10 @@ import torch
 from torch._C import DispatchKey
 from torch._decomp import _core_aten_decompositions_post_autograd, get_decompositions
 
-from tcw.compiler.engine.foreach import foreach_decompositions
-from tcw.compiler.engine.graph_facts import aliases
-from tcw.compiler.engine.repeated_pieces import traced_once
-from tcw.compiler.engine.resampling import RESAMPLING
+from tcw.compiler.graphs.aten_facts import aliases
+from tcw.compiler.rewrites.foreach import foreach_decompositions
+from tcw.compiler.rewrites.repeated_pieces import traced_once
+from tcw.compiler.rewrites.resampling import RESAMPLING
 
 aten = torch.ops.aten
 

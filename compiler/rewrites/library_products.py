@@ -14,9 +14,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.gate import Gate
-from tcw.compiler.engine.rewriting import add_call, choose
 from tcw.compiler.processor import AMD, vendor
+from tcw.compiler.rewrites.subject import Subject, add_call, choose
 
 aten = torch.ops.aten
 
@@ -31,17 +30,17 @@ ROWS = 8
 """With fewer rows, a product reads its weight once and is limited by memory bandwidth."""
 
 
-def products(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
+def library_products(subject: Subject) -> int:
     """Rewrite the graph in place and return the number of products that became oneDNN calls."""
     linear = _linear()
     if linear is None or not torch.backends.mkldnn.enabled:
         return 0
-    moved = 0
+    moved, module = 0, subject.module
     for node in list(module.graph.nodes):
         if node.target not in (aten.mm.default, aten.addmm.default):
             continue
         parts = _parts(node)
-        if parts is None or not _wanted(node, parts, graph, gate):
+        if parts is None or not _wanted(subject, node, parts):
             continue
         left, right, bias = parts
         node.target = linear
@@ -51,8 +50,6 @@ def products(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
         if not right.users:
             module.graph.erase_node(right)
         moved += 1
-    if moved:
-        module.recompile()
     return moved
 
 
@@ -100,15 +97,14 @@ def _value(node: Any) -> Any:
 
 
 def _wanted(
-    node: fx.Node, parts: tuple[fx.Node, fx.Node, fx.Node | None], graph: str, gate: Gate
+    subject: Subject, node: fx.Node, parts: tuple[fx.Node, fx.Node, fx.Node | None]
 ) -> bool:
     rows, inner = map(_hint, parts[0].meta["val"].shape)
     columns = _hint(parts[1].meta["val"].shape[1])
     work = rows * inner * columns
     default = ONEDNN if work >= WORTH and rows >= ROWS else ATEN
     chosen = choose(
-        gate,
-        graph=graph,
+        subject,
         kind=KIND,
         nodes=(node.name,),
         default=default,

@@ -10,31 +10,41 @@ A conjugate that is resolved is a `clone` of one that is in memory already.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import fx
 
-from tcw.compiler.control.gate import Gate
-from tcw.compiler.engine.graph_facts import aliases
+from tcw.compiler.graphs.aten_facts import aliases
+from tcw.compiler.rewrites.subject import Subject
 
 aten = torch.ops.aten
 
 
-def complex_scatters(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
+def complex_copies(graph: fx.Graph) -> Iterator[fx.Node]:
+    """The copies and scatters of complex values that may change."""
+    return (node for node in graph.nodes if _is_needless(node) or _is_scatter(node))
+
+
+def complex_scatters(subject: Subject) -> int:
     """Rewrite the graph in place and return the number of copies and scatters that changed."""
-    del graph, gate
-    changed = 0
-    for node in reversed(list(module.graph.nodes)):
-        changed += _is_needless(node) and _without(node)
-    for node in list(module.graph.nodes):
-        if node.target is not aten.slice_scatter.default or not node.meta["val"].is_complex():
-            continue
-        changed += _without_copy(node) | _as_pad(module, node)
+    changed, graph = 0, subject.module.graph
+    for node in reversed(list(graph.nodes)):
+        if _is_needless(node):
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
+            changed += 1
+    for node in list(graph.nodes):
+        if _is_scatter(node):
+            changed += _without_copy(node) | _as_pad(graph, node)
     if changed:
-        module.graph.eliminate_dead_code()
-        module.recompile()
+        graph.eliminate_dead_code()
     return changed
+
+
+def _is_scatter(node: fx.Node) -> bool:
+    return node.target is aten.slice_scatter.default and bool(node.meta["val"].is_complex())
 
 
 def _is_needless(node: fx.Node) -> bool:
@@ -56,13 +66,6 @@ def _aliases(node: fx.Node) -> bool:
     return node.target is not aten._conj.default and aliases(node.target)  # lowering copies these
 
 
-def _without(node: fx.Node) -> bool:
-    """Remove a node; its users read what it reads."""
-    node.replace_all_uses_with(node.args[0])
-    node.graph.erase_node(node)
-    return True
-
-
 def _without_copy(node: fx.Node) -> bool:
     """Read the tensor whose copy would be read, if the copy has the same elements."""
     copied = node.args[1]
@@ -76,7 +79,7 @@ def _without_copy(node: fx.Node) -> bool:
     return True
 
 
-def _as_pad(module: fx.GraphModule, node: fx.Node) -> bool:
+def _as_pad(graph: fx.Graph, node: fx.Node) -> bool:
     """Replace a scatter into a constant, if all sizes are known, by a pad of the same strides."""
     base, source = node.args[:2]
     named = dict(zip(("dim", "start", "end", "step"), node.args[2:], strict=False)) | node.kwargs
@@ -98,8 +101,8 @@ def _as_pad(module: fx.GraphModule, node: fx.Node) -> bool:
         padded = aten.constant_pad_nd.default(value, pads, number)
     if padded.stride() != result.stride():
         return False
-    with module.graph.inserting_before(node):
-        pad: Any = module.graph.call_function(aten.constant_pad_nd.default, (source, pads, number))
+    with graph.inserting_before(node):
+        pad: Any = graph.call_function(aten.constant_pad_nd.default, (source, pads, number))
     pad.meta = {**node.meta, "val": padded}
     node.replace_all_uses_with(pad)
     return True

@@ -19,8 +19,7 @@ import torch
 from torch import fx
 from torch.fx.node import map_aggregate
 
-from tcw.compiler.control.gate import Gate
-from tcw.compiler.engine.rewriting import choose
+from tcw.compiler.rewrites.subject import Subject, choose
 
 KIND = "mask"
 NONE = "none"
@@ -49,8 +48,9 @@ class _Varies(Exception):
     """A value is not the same in each call."""
 
 
-def attention_masks(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
+def attention_masks(subject: Subject) -> int:
     """Rewrite Dynamo's graph in place and return the number of attentions that lost a mask."""
+    module = subject.module
     found = [(node, _argument(node, "attn_mask")) for node in module.graph.nodes if _masked(node)]
     if not found:
         return 0
@@ -59,14 +59,12 @@ def attention_masks(module: fx.GraphModule, *, graph: str, gate: Gate) -> int:
     with _one_thread():
         kinds = _kinds(found, masks)
     for (node, _), (kind, reason) in zip(found, kinds, strict=True):
-        if kind is None or not _wanted(node, kind, reason, graph, gate):
+        if kind is None or not _wanted(subject, node, kind, reason):
             continue
         _set(node, "attn_mask", None)
         if kind == CAUSAL:
             _set(node, "is_causal", True)
         changed += 1
-    if changed:
-        module.recompile()
     return changed
 
 
@@ -165,10 +163,9 @@ def _visible(value: torch.Tensor) -> torch.Tensor | None:
     return through if bool((through | stopped).all()) else None
 
 
-def _wanted(node: fx.Node, kind: str, reason: str, graph: str, gate: Gate) -> bool:
+def _wanted(subject: Subject, node: fx.Node, kind: str, reason: str) -> bool:
     chosen = choose(
-        gate,
-        graph=graph,
+        subject,
         kind=KIND,
         nodes=(node.name,),
         default=kind,
