@@ -153,7 +153,7 @@ def test_a_failure_is_said_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     assert {b.error for b in found.all(KernelBinary)} == {
         "Triton is not installed; pip install triton"
     }
-    monkeypatch.setattr(prediction, "lower", fails)
+    monkeypatch.setattr(prediction, "written", fails)
     found = recorded(train=False, device="cuda", arch="sm_90")
     assert [w.message for w in found.all(Warned)] == [
         "the sm_90 code of 0/0/forward is not predicted: "
