@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tcw.compiler.loops.program import Program
 from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
@@ -32,6 +31,7 @@ from tcw.compiler.graphs.aten_facts import (
     freed_inputs,
     outputs_of_the_user,
 )
+from tcw.compiler.loops.nest import Program
 from tcw.compiler.loops.verifier import verify_graph, verify_program
 from tcw.compiler.lowering.driver import lower
 from tcw.compiler.lowering.registry import Unsupported, load_families
