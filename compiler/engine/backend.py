@@ -18,13 +18,13 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 
 from tcw.compiler.control.gate import Gate
-from tcw.compiler.engine.aten import Compiled
 from tcw.compiler.engine.autograd_function import short_autograd_functions
 from tcw.compiler.engine.compile import compile_graph
-from tcw.compiler.engine.modes import CUDA_GRAPHS, MODES, Mode
 from tcw.compiler.engine.partition import partition
 from tcw.compiler.engine.recording import current, listening
-from tcw.compiler.engine.unread_texts import unread_texts_unwritten
+from tcw.compiler.engine.targets import CUDA_GRAPHS, MODES, Mode
+from tcw.compiler.engine.uncompiled import Compiled
+from tcw.compiler.engine.unread_texts import without_unread_texts
 from tcw.compiler.graphs.current import current_compile_id, graph_id
 from tcw.compiler.protocol.override_file import read_overrides
 from tcw.compiler.rewrites.decompositions import decompositions
@@ -128,7 +128,7 @@ def _in_force() -> Iterator[None]:
     with (
         torch._dispatch.python.enable_python_dispatcher(),
         functorch_config.patch(unlift_effect_tokens=True),
-        unread_texts_unwritten(),
+        without_unread_texts(),
         short_autograd_functions(),
     ):
         yield

@@ -9,7 +9,6 @@ from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
 from tcw.compiler.codegen.unit import Unit
-from tcw.compiler.engine.aten import Compiled, as_it_is, run_as_it_is, run_as_it_is_when_asked
 from tcw.compiler.engine.cuda_graphs import replayed, skipped
 from tcw.compiler.engine.failures import (
     report_failure,
@@ -17,12 +16,17 @@ from tcw.compiler.engine.failures import (
     report_no_cache,
     strict,
 )
-from tcw.compiler.engine.modes import DEFAULT, Mode
 from tcw.compiler.engine.recording import current, watched
 from tcw.compiler.engine.records.writer import GraphRecords
 from tcw.compiler.engine.saved_numbers import numbers_as_tensors
 from tcw.compiler.engine.step_buffers import graph_buffers
-from tcw.compiler.engine.targets import Target, target_of
+from tcw.compiler.engine.targets import DEFAULT, Mode, Target, target_of
+from tcw.compiler.engine.uncompiled import (
+    Compiled,
+    run_uncompiled,
+    run_uncompiled_on_demand,
+    uncompiled,
+)
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.graphs.aten_facts import (
     comments,
@@ -41,9 +45,8 @@ from tcw.compiler.rewrites.channels_last import report_strides
 from tcw.compiler.rewrites.order import LOWERED, rewrite
 from tcw.compiler.rewrites.subject import Subject
 from tcw.compiler.runtime.artifact import Artifact
-from tcw.compiler.runtime.cached import Outcome, compiled_graph
 from tcw.compiler.runtime.compiled import load
-from tcw.compiler.runtime.graph_cache import Miss
+from tcw.compiler.runtime.graph_cache import Miss, Outcome, compiled_graph
 from tcw.compiler.runtime.graph_key import graph_key
 from tcw.compiler.runtime.store import usable_store
 from tcw.compiler.trace.records import Stage
@@ -82,7 +85,7 @@ def compile_graph(
             module, example_inputs, records, user_outputs, kind=kind, graph=graph, mode=mode
         )
     except Ended:
-        compiled = run_as_it_is(module)
+        compiled = run_uncompiled(module)
     except Exception as error:  # whatever it is, the user's model must keep running
         report_failure(error, graph)
         compiled = _left_to_aten(module, graph, records)
@@ -130,7 +133,7 @@ def _compiled(
     if refused:
         report_no_cache(refused)
     own = constants(module)
-    otherwise = run_as_it_is_when_asked(module)
+    otherwise = run_uncompiled_on_demand(module)
     try:
         with dynamo_timed("tcw.build"):
             if gate.asks or (recorder is not None and gate.overrides):
@@ -200,4 +203,4 @@ def written(
 
 def _left_to_aten(module: fx.GraphModule, graph: str, records: GraphRecords) -> Compiled:
     records.left_to_aten(module)
-    return watched(graph, as_it_is(module), module)
+    return watched(graph, uncompiled(module), module)

@@ -13,15 +13,15 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.engine.aten import calls_aten
 from tcw.compiler.engine.recording import current
+from tcw.compiler.engine.uncompiled import calls_aten
 from tcw.compiler.graphs.aten_facts import donated, outputs_of_the_user, static_inputs
 from tcw.compiler.graphs.current import current_compile_id
 from tcw.compiler.graphs.nodes import user_line
 from tcw.compiler.rewrites.subject import Subject, choose
 from tcw.compiler.runtime.artifact import Artifact
 from tcw.compiler.runtime.compiled import Compiled
-from tcw.compiler.runtime.gpu.cuda_graphs import About, CudaGraphs, NewRecording
+from tcw.compiler.runtime.gpu.graph_replay import About, CudaGraphs, NewRecording
 from tcw.compiler.trace.compile_names import compile_of
 from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip
 

@@ -23,7 +23,7 @@ from tcw.compiler.engine.recording import current
 from tcw.compiler.engine.records.writer import GraphRecords
 from tcw.compiler.engine.targets import Gpu
 from tcw.compiler.gpu.architectures import ARCHITECTURES, DEFAULT, Architecture
-from tcw.compiler.gpu.binaries import Binary, read, record
+from tcw.compiler.gpu.machine_code import Binary, read, record
 from tcw.compiler.gpu.retarget import DEVICE, retarget, tell_of_cpu_calls
 from tcw.compiler.loops.nest import Nest
 from tcw.compiler.protocol.error_words import error_line
@@ -31,7 +31,7 @@ from tcw.compiler.protocol.stages import reached
 from tcw.compiler.rewrites.order import LOWERED, rewrite
 from tcw.compiler.rewrites.subject import Subject
 from tcw.compiler.runtime.gpu.binaries import in_threads
-from tcw.compiler.runtime.gpu.stages import NoTriton, compiled, load_module
+from tcw.compiler.runtime.gpu.triton_stages import NoTriton, compiled, load_module
 from tcw.compiler.runtime.store import usable_store
 from tcw.compiler.trace.records import Progress
 from tcw.compiler.trace.records.graph import GraphKind

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import fx
@@ -25,9 +25,31 @@ from tcw.compiler.runtime import vector_functions
 from tcw.compiler.runtime.artifact import Artifact
 from tcw.compiler.runtime.assemble import assemble
 from tcw.compiler.runtime.gpu.binaries import triton_version
-from tcw.compiler.runtime.gpu.measure import Timing
+from tcw.compiler.runtime.gpu.kernel_times import Timing
 from tcw.compiler.runtime.store import usable_store
 from tcw.compiler.runtime.toolchain import find_compiler, instruction_set
+
+CUDA_GRAPHS = "triton.cudagraphs"
+"""Inductor's name in `options`."""
+
+
+class Mode(NamedTuple):
+    """What a graph is compiled for besides its target."""
+
+    tuned: bool = False
+    """A GPU's tiles are the fastest of a few, measured."""
+    cuda_graphs: bool = False
+    """Graphs are replayed as CUDA graphs if possible."""
+
+
+DEFAULT = Mode()
+MODES = {
+    "default": DEFAULT,
+    "lite": DEFAULT,
+    "reduce-overhead": Mode(cuda_graphs=True),
+    "max-autotune": Mode(tuned=True, cuda_graphs=True),
+    "max-autotune-no-cudagraphs": Mode(tuned=True),
+}
 
 
 class Target(Protocol):

@@ -16,7 +16,6 @@ from typing import Any
 from torch import fx
 
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.graphs.current import current_graph_id
 from tcw.compiler.graphs.provenance import MadeNode, made_in, note_made
 from tcw.compiler.graphs.text import Snapshot, render, same_graph, snapshot
 from tcw.compiler.trace.records import PassChange
@@ -62,10 +61,9 @@ class WatchedPasses:
         """Whether this thread is in a pass."""
         return bool(self._running.passes)
 
-    def stage_starts(self, module: fx.GraphModule, name: str, graph: str = "") -> PassStage:
-        """A stage of passes starts on a graph, or on a sub-graph of the current one."""
+    def stage_starts(self, module: fx.GraphModule, name: str, graph: str) -> PassStage:
+        """A stage of passes starts on the graph with this id, or on a sub-graph of the current one."""
         outer = self._running.passes[-1] if self._running.passes else None
-        graph = graph or current_graph_id()
         if outer is not None and outer.module is not module:
             graph = f"{outer.graph}/{_name_in(outer.module, module)}"
         stage = PassStage(module, graph, name, *self._begin(module))

@@ -88,7 +88,7 @@ def install(recorder: Recorder) -> Uninstall:
             watched = isinstance(gm, fx.GraphModule) and current_compile_id()
             if watched and name == LAST and not passes.running:
                 safely(enters)
-            started = safely(passes.stage_starts, gm, name) if watched else None
+            started = safely(passes.stage_starts, gm, name, current_graph_id()) if watched else None
             try:
                 yield
             finally:

@@ -16,41 +16,41 @@ from tcw.compiler.trace.records import FusionRound, Record
 
 
 @dataclass(slots=True)
-class _Told:
-    """What a listener has been told about a decision."""
+class _Met:
+    """What a listener has met of a decision."""
 
     last: str
-    """The engine's own answer when last told."""
+    """The engine's own answer when last met."""
     answers: set[str] = field(default_factory=set)
     open: set[str] = field(default_factory=set)
 
 
-class Weighed:
-    """What each listener has been told about each decision."""
+class RepeatedDecisions:
+    """What each listener has met of each decision."""
 
     def __init__(self) -> None:
         self._rounds: dict[str, int] = {}
         """Graph -> number of finished fusion rounds."""
-        self._told: dict[tuple[Hashable, str], _Told] = {}
+        self._met: dict[tuple[Hashable, str], _Met] = {}
 
     def learn(self, record: Record) -> None:
         if isinstance(record, FusionRound):
             self._rounds[base_graph(record.graph)] = record.round
 
-    def tell(self, decision: Decision, who: Hashable) -> str | None:
+    def news(self, decision: Decision, who: Hashable) -> str | None:
         """Tell `who`, a breakpoint or any other listener, about a decision. Returns None if they
         already know it, "" the first time, else what is new."""
         key = who, decision.id
-        told = self._told.get(key)
-        known = told is not None
-        told = told or _Told(decision.default)
-        opened = [choice for choice in decision.legal() if choice not in told.open]
-        answers_anew = decision.default not in told.answers
-        before = told.last
-        told.last = decision.default
-        told.answers.add(decision.default)
-        told.open.update(opened)
-        self._told[key] = told
+        met = self._met.get(key)
+        known = met is not None
+        met = met or _Met(decision.default)
+        opened = [choice for choice in decision.legal() if choice not in met.open]
+        answers_anew = decision.default not in met.answers
+        before = met.last
+        met.last = decision.default
+        met.answers.add(decision.default)
+        met.open.update(opened)
+        self._met[key] = met
         if not known:
             return ""
         if not opened and not answers_anew:

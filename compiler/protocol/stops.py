@@ -17,7 +17,7 @@ from tcw.compiler.protocol.commands import Breakpoint, Mode
 from tcw.compiler.protocol.compile_places import CompilePlace, Compiles, Standing
 from tcw.compiler.protocol.decision import FUSE, INDUCTOR, Decision, engine_of, matters, split_id
 from tcw.compiler.protocol.decision_records import decision_of
-from tcw.compiler.protocol.repeated_decisions import Weighed
+from tcw.compiler.protocol.repeated_decisions import RepeatedDecisions
 from tcw.compiler.trace.records import (
     CacheLookup,
     CallStart,
@@ -92,7 +92,7 @@ class Stops:
         self._matcher = Matcher()
         self._announced: set[str] = set()
         """Ids of decisions met before their answer is recorded."""
-        self._weighed = Weighed()
+        self._repeated = RepeatedDecisions()
         self._asked: set[str] = set()
         """Ids of decisions met before their answer, whose test by Inductor is not recorded yet: it
         is recorded once its score or outcome is known."""
@@ -146,7 +146,7 @@ class Stops:
             return False
         self._asked.discard(record.id)
         for who in (None, *self._armed):
-            self._weighed.tell(decision_of(record), who)
+            self._repeated.news(decision_of(record), who)
         return True
 
     def decision(self, decision: Decision) -> StopPoint | None:
@@ -174,7 +174,7 @@ class Stops:
         self._matcher = Matcher()
         self._from = None
         self._announced.clear()
-        self._weighed = Weighed()
+        self._repeated = RepeatedDecisions()
         self._asked.clear()
 
     def _follow(self, record: Record) -> tuple[bool, Standing | None]:
@@ -182,7 +182,7 @@ class Stops:
         the person was in a frame that ends with this record."""
         self.place.see(record)
         self._matcher.learn(record)
-        self._weighed.learn(record)
+        self._repeated.learn(record)
         if isinstance(record, Step):
             return self._compiles.step(record), None
         if isinstance(record, FrameStart):
@@ -241,10 +241,10 @@ class Stops:
         return words if mode == "over" else ""
 
     def _at_decision(self, decision: Decision) -> StopPoint | None:
-        news = self._weighed.tell(decision, None)
+        news = self._repeated.news(decision, None)
         for wanted in self._armed:
             if self._decision_meets(wanted, decision):
-                its = self._weighed.tell(decision, wanted)
+                its = self._repeated.news(decision, wanted)
                 if its is not None:
                     return self._hit(wanted, "decision", its)
         if news is None:

@@ -10,6 +10,7 @@ from torch._functorch import config as functorch_config
 
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.current import current_graph_id
 from tcw.compiler.graphs.watched_passes import WatchedPasses
 from tcw.compiler.rewrites.aligned_products import aligned_products
 from tcw.compiler.rewrites.attention_masks import attention_masks
@@ -145,7 +146,7 @@ def rewrite(
     if watched is None:
         return sum(_run(one, subject) for one in rewrites)
     safely = Safely(watched.recorder, "our passes")
-    outer = safely(watched.stage_starts, subject.module, stage, graph)
+    outer = safely(watched.stage_starts, subject.module, stage, graph or current_graph_id())
     changes = 0
     try:
         for one in rewrites:

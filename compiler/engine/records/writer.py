@@ -21,8 +21,7 @@ from tcw.compiler.loops.nest import Program
 from tcw.compiler.memory.plan import Plan
 from tcw.compiler.protocol.stages import reached
 from tcw.compiler.runtime.artifact import Artifact
-from tcw.compiler.runtime.cached import Outcome, words
-from tcw.compiler.runtime.graph_cache import Hit
+from tcw.compiler.runtime.graph_cache import Hit, Outcome, miss_in_words
 from tcw.compiler.trace.records import CacheLookup, Record, Stage, StageStart
 
 
@@ -120,7 +119,7 @@ class GraphRecords:
                 compile_id=compile_id,
                 graph=graph,
                 key=key,
-                missed=words(found),
+                missed=miss_in_words(found),
             )
             artifact = outcome.compiled.artifact
             if artifact.unit:

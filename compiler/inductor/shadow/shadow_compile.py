@@ -22,7 +22,7 @@ from tcw.compiler.cache_folder import CacheRefused, cache_folder
 from tcw.compiler.control.hooks import Uninstall, during, patch
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.gpu.architectures import Architecture
-from tcw.compiler.gpu.binaries import Binary, record
+from tcw.compiler.gpu.machine_code import Binary, record
 from tcw.compiler.gpu.retarget import retarget, tell_of_cpu_calls
 from tcw.compiler.inductor.predicted import predicting
 from tcw.compiler.inductor.shadow.device import NoGuard, pretending

@@ -16,7 +16,7 @@ from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.memory.planner import plan
 from tcw.compiler.protocol.decision import Decision
-from tcw.compiler.runtime.gpu.stages import compiled, load_module
+from tcw.compiler.runtime.gpu.triton_stages import compiled, load_module
 from tests.cpu.codegen.nests import programs
 
 pytest.importorskip("triton")

@@ -20,12 +20,12 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from tcw.compiler.engine import cuda_graphs
 from tcw.compiler.engine.backend import UnknownOption, backend
 from tcw.compiler.engine.cuda_graphs import obstacle
-from tcw.compiler.engine.modes import MODES
+from tcw.compiler.engine.targets import MODES
 from tcw.compiler.gpu.retarget import retarget
 from tcw.compiler.rewrites.subject import Subject
 from tcw.compiler.runtime.artifact import Artifact, Binding
 from tcw.compiler.runtime.compiled import Compiled
-from tcw.compiler.runtime.gpu.cuda_graphs import (
+from tcw.compiler.runtime.gpu.graph_replay import (
     ALIVE,
     MOVED,
     RECORDINGS,

@@ -15,7 +15,7 @@ from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.protocol.decision_records import decided_record
-from tcw.compiler.runtime.gpu.stages import NoTriton
+from tcw.compiler.runtime.gpu.triton_stages import NoTriton
 from tcw.compiler.trace.records import Decided, Kernel, KernelBinary, MemoryPlan, Warned, Wrapper
 from tcw.viewers.summary import summarise
 from tests.cpu.recorded import Recorded, record

@@ -18,7 +18,7 @@ Compiled = Callable[[list[Any]], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class AsItIs:
+class UncompiledGraph:
     """A graph that was left to ATen."""
 
     module: fx.GraphModule
@@ -45,12 +45,12 @@ def boxed(function: Compiled) -> Compiled:
     return function
 
 
-def run_as_it_is(module: fx.GraphModule) -> Compiled:
-    """See `as_it_is`."""
-    return as_it_is(module).call
+def run_uncompiled(module: fx.GraphModule) -> Compiled:
+    """See `uncompiled`."""
+    return uncompiled(module).call
 
 
-def as_it_is(module: fx.GraphModule) -> AsItIs:
+def uncompiled(module: fx.GraphModule) -> UncompiledGraph:
     """The graph's own Python code, with its arguments in a list if this torch supports that."""
     codegen: Any = getattr(fx.graph, "_BoxedCodeGen", None)
     takes_list = codegen is not None
@@ -66,16 +66,16 @@ def as_it_is(module: fx.GraphModule) -> AsItIs:
         arguments.clear()
         return module.forward(*given)
 
-    return AsItIs(module, boxed(run), takes_list)
+    return UncompiledGraph(module, boxed(run), takes_list)
 
 
-def run_as_it_is_when_asked(module: fx.GraphModule) -> Compiled:
-    """`run_as_it_is`, created at the first call, since most graphs are never called this way."""
+def run_uncompiled_on_demand(module: fx.GraphModule) -> Compiled:
+    """`run_uncompiled`, created at the first call, since most graphs are never called this way."""
     made: list[Compiled] = []
 
     def run(arguments: list[Any]) -> Any:
         if not made:
-            made.append(run_as_it_is(module))
+            made.append(run_uncompiled(module))
         return made[0](arguments)
 
     return boxed(run)

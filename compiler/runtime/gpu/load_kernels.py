@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from tcw.compiler.control.hooks import Missing
-from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.runtime.artifact import Artifact, Unavailable
 from tcw.compiler.runtime.gpu.binaries import binaries, code_of
 from tcw.compiler.runtime.gpu.copies import copy_all, room_like
 from tcw.compiler.runtime.gpu.driver import (
@@ -20,11 +20,9 @@ from tcw.compiler.runtime.gpu.driver import (
     device_calls,
     load_kernels,
 )
-from tcw.compiler.runtime.gpu.stages import NoTriton
-from tcw.compiler.runtime.launcher import Launcher
-from tcw.compiler.runtime.load import LoadedUnit
+from tcw.compiler.runtime.gpu.triton_stages import NoTriton
+from tcw.compiler.runtime.launcher import Launcher, LoadedUnit
 from tcw.compiler.runtime.store import FileStore
-from tcw.compiler.runtime.unavailable import Unavailable
 
 ALIGNED = 15
 """As in codegen/launcher/calls.cpp."""

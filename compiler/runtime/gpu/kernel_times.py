@@ -33,7 +33,7 @@ from tcw.compiler.runtime.gpu.driver import (
     in_context,
     load_kernels,
 )
-from tcw.compiler.runtime.gpu.stages import NoTriton
+from tcw.compiler.runtime.gpu.triton_stages import NoTriton
 from tcw.compiler.runtime.store import FileStore, digest
 
 FORMAT = 2
