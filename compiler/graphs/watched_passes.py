@@ -62,7 +62,7 @@ class WatchedPasses:
         return bool(self._running.passes)
 
     def stage_starts(self, module: fx.GraphModule, name: str, graph: str) -> PassStage:
-        """A stage of passes starts on the graph with this id, or on a sub-graph of the current one."""
+        """A stage of passes starts on the graph of this id, or on a sub-graph of the current."""
         outer = self._running.passes[-1] if self._running.passes else None
         if outer is not None and outer.module is not module:
             graph = f"{outer.graph}/{_name_in(outer.module, module)}"
