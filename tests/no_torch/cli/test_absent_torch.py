@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.workbench.cli import codes
+from tcw.workbench.request import codes
 from tests.no_torch.cli.test_commands import ROOT
 from tests.no_torch.tui.test_without_torch import ABSENT
 
