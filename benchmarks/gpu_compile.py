@@ -78,7 +78,8 @@ def for_another_machine(arch: str) -> None:
     from tcw.compiler.engine import backend, compile, targets
     from tcw.compiler.gpu import retarget
     from tcw.compiler.gpu.architectures import ARCHITECTURES
-    from tcw.compiler.runtime import cached, compiled
+    from tcw.compiler.runtime import compiled
+    from tcw.compiler.runtime import graph_cache as cached
 
     real = compile.compile_graph
 

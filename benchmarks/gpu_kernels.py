@@ -150,7 +150,7 @@ def tunes_alone(clock: Clock, tiles: Path | None) -> None:
     to append what each of our tiles takes."""
     from torch._inductor.runtime.benchmarking import benchmarker
 
-    from tcw.compiler.runtime.gpu.measure import Timing
+    from tcw.compiler.runtime.gpu.kernel_times import Timing
 
     def alone(measure: Callable[..., Any]) -> Callable[..., Any]:
         def measured(*args: Any, **kwargs: Any) -> Any:

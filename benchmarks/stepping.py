@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tcw.compiler.control.commands import Go  # noqa: E402
+from tcw.compiler.protocol.commands import Go  # noqa: E402
 from tcw.compiler.trace.records import AnyRecord, Failure, Settings, Step, Waiting  # noqa: E402
 from tcw.workbench.worker.client import Driver  # noqa: E402
 

@@ -9,7 +9,7 @@ import stat
 import tempfile
 from pathlib import Path
 
-from tcw.compiler.plain_file import plain_file, read_at_most
+from tcw.compiler.trace.plain_file import plain_file, read_at_most
 
 
 class CacheRefused(Exception):

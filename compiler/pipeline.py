@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from tcw.compiler.autograd import HOOKS as AUTOGRAD
 from tcw.compiler.capture import HOOKS as CAPTURE
 from tcw.compiler.capture import settings as settings_hook
-from tcw.compiler.control.decisions import Gate, Ruling, engine_of
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, install_all, undo_all
-from tcw.compiler.control.recorded import decided_record
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.control.stages import reached
-from tcw.compiler.decision import Decision
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.inductor import HOOKS as INDUCTOR
 from tcw.compiler.inductor.shadow import HOOK as GPU
 from tcw.compiler.inductor.shadow import why_not_predicted
+from tcw.compiler.protocol.decision import Decision, Ruling, engine_of
+from tcw.compiler.protocol.decision_records import decided_record
+from tcw.compiler.protocol.stages import reached
 from tcw.compiler.trace.records import HookStatus
 
 HOOKS: tuple[RecordingHook, ...] = (*CAPTURE, *AUTOGRAD, *INDUCTOR)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tcw.compiler.output_file import OutputKind
+from tcw.compiler.trace.output_file import OutputKind
 from tcw.compiler.trace.records import CallTimeline, CompiledStep, EagerOperation, Location, Moment
 from tcw.viewers.file_names import FileNames
 from tcw.viewers.json_text import json_text

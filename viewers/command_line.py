@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from tcw.compiler.control.torch_settings import DEFAULT_MODULE
+from tcw.compiler.protocol.torch_settings import DEFAULT_MODULE
 from tcw.compiler.trace.records import Settings
 
 FILE = "FILE"

@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 
 from msgspec import structs
 
-from tcw.compiler.control.decisions import FUSE, INDUCTOR, engine_of
+from tcw.compiler.protocol.decision import FUSE, INDUCTOR, engine_of
 from tcw.compiler.trace.compile_names import compile_of
 from tcw.compiler.trace.losses import Losses
 from tcw.compiler.trace.reader import read_trace

@@ -16,7 +16,6 @@ from torch import fx
 from tcw.compiler.autograd.partition import output_names, partition_record
 from tcw.compiler.autograd.save import KIND, decide_saved, deciding
 from tcw.compiler.autograd.split import Captured, JointSplit, current_split, state
-from tcw.compiler.control.decisions import INDUCTOR
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
@@ -41,6 +40,7 @@ from tcw.compiler.graphs.provenance import (
     with_inferred_lines,
 )
 from tcw.compiler.graphs.random_operations import random_operations
+from tcw.compiler.protocol.decision import INDUCTOR
 from tcw.compiler.trace.records import Graph, StageStart
 from tcw.compiler.trace.records.graph import GraphKind
 

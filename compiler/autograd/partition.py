@@ -15,10 +15,10 @@ from typing import Any, Literal
 from torch import fx
 
 from tcw.compiler.autograd.split import Extraction, JointSplit, MinCut, current_split
-from tcw.compiler.control.decisions import SAVE
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, during, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
+from tcw.compiler.protocol.decision import SAVE
 from tcw.compiler.trace.records import Graph, Node, Partition, SavedValue
 
 SavedChoice = Literal["saved", "recomputed", "input"]

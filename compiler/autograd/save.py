@@ -21,10 +21,10 @@ from torch.utils.checkpoint import CheckpointPolicy
 from tcw.compiler.autograd.failed_cut import why_failed, without_files
 from tcw.compiler.autograd.partition import OVERRIDDEN, reasons_of
 from tcw.compiler.autograd.split import current_split
-from tcw.compiler.control.decisions import RECOMPUTE, SAVE, Gate, Ruling
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.control.hooks import during
-from tcw.compiler.decision import Decision, Detail
 from tcw.compiler.graphs.tensors import element_bytes
+from tcw.compiler.protocol.decision import RECOMPUTE, SAVE, Decision, Detail, Ruling
 from tcw.compiler.trace.byte_counts import bytes_text
 from tcw.compiler.trace.plurals import plural
 

@@ -18,7 +18,6 @@ from msgspec import structs
 from tcw.compiler.capture.callers import Caller, caller_of
 from tcw.compiler.capture.code_objects import function_location, original_code, resumes_at
 from tcw.compiler.capture.messages import one_line
-from tcw.compiler.control.error_words import first_line
 from tcw.compiler.control.hooks import (
     RecordingHook,
     Uninstall,
@@ -30,6 +29,7 @@ from tcw.compiler.control.hooks import (
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import begin_compile, forget_compiles
+from tcw.compiler.protocol.error_words import first_line
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import FrameEnd, FrameStart, Location, StageStart
 

@@ -26,11 +26,11 @@ from tcw.compiler.capture.translators import (
     translator_chain,
     with_parents,
 )
-from tcw.compiler.control.error_words import first_line
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.lines import is_users_own
+from tcw.compiler.protocol.error_words import first_line
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import Advice, Crossing, FrameStart, GraphBreak, Location
 from tcw.compiler.trace.torch_logs.logged_breaks import Message, url

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from tcw.compiler.control.error_words import first_line
+from tcw.compiler.protocol.error_words import first_line
 from tcw.compiler.trace.torch_logs.logged_breaks import JOINED, Message
 
 _KEPT = 20_000

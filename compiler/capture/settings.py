@@ -16,7 +16,7 @@ from typing import Any
 
 from tcw.compiler.control.hooks import RecordingHook, Uninstall
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.control.torch_settings import read_setting
+from tcw.compiler.protocol.torch_settings import read_setting
 from tcw.compiler.trace.records import TorchSettings
 
 MODULES = (

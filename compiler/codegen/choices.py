@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tcw.compiler.decision import Decision, Detail
 from tcw.compiler.loops.expressions import Local
 from tcw.compiler.loops.nest import Let, Nest, Write
+from tcw.compiler.protocol.decision import Decision, Detail
 
 Ask = Callable[[Decision], str]
 """Returns one of the decision's choices."""

@@ -16,7 +16,9 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from tcw.compiler.control.commands import (
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.control.safely import Safely
+from tcw.compiler.protocol.commands import (
     Answer,
     AnyCommand,
     Breakpoint,
@@ -28,11 +30,9 @@ from tcw.compiler.control.commands import (
     Stop,
     TimeCalls,
 )
-from tcw.compiler.control.recorded import open_record
-from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.control.safely import Safely
-from tcw.compiler.control.stops import StopPoint, Stops
-from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.protocol.decision import Decision, Detail
+from tcw.compiler.protocol.decision_records import open_record
+from tcw.compiler.protocol.stops import StopPoint, Stops
 from tcw.compiler.trace.records import Location, Record, Refused, Resumed, Waiting, Warned
 from tcw.compiler.trace.records.live import WaitingKind
 

@@ -14,12 +14,59 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import repeat
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, NamedTuple
 
 import torch
 
 from tcw.compiler.control.hooks import Hook, during, patch, resolve
-from tcw.compiler.engine.direct_calls import direct_call, provides_for_nothing
+
+_ABSENT = (
+    "num_mutated_inp_runtime_indices",
+    "num_outputs_aliased",
+    "num_intermediate_bases",
+    "num_graphsafe_rng_states",
+    "is_rng_op_functionalized",
+    "tokens",
+)
+"""What torch's wrappers provide for beside calling a graph, as names of its metadata."""
+_ABSENT_IN_INFERENCE = (
+    "dynamic_outputs",
+    "mutated_graph_handled_indices_seen_by_autograd",
+)
+
+_IDLE = (
+    "EffectTokensWrapper.post_compile.<locals>.inner_fn",
+    "FunctionalizedRngRuntimeWrapper.post_compile.<locals>.wrapper",
+)
+"""What torch 2.11 puts around graphs without tokens and random states, too."""
+
+
+def needs_no_wrapper(metadata: Any) -> bool:
+    """Whether torch has nothing to do before and after a call of the graph."""
+    return not any(getattr(metadata, name, None) for name in _ABSENT)
+
+
+def direct_call(
+    wrapper: Any, function: Callable[..., Any], metadata: Any
+) -> Callable[..., Any] | None:
+    """The C++ function that an inference graph is, if it needs no wrapper: it makes no ATen call
+    that could read the state of autograd or autocast."""
+    if (
+        wrapper.trace_joint
+        or wrapper.disable_amp
+        or not needs_no_wrapper(metadata)
+        or any(getattr(metadata, name, None) for name in _ABSENT_IN_INFERENCE)
+        or getattr(metadata, "grad_enabled_mutation", None) is not None
+        or torch._functorch.config.debug_assert
+    ):
+        return None
+    while isinstance(function, FunctionType) and function.__code__.co_qualname in _IDLE:
+        function = function.__wrapped__  # type: ignore[attr-defined]
+    if isinstance(function, partial) and isinstance(function.func, BuiltinFunctionType):
+        return function
+    return None
+
 
 _MODULE = "torch._functorch._aot_autograd.runtime_wrappers"
 _METADATA = "torch._functorch._aot_autograd.schemas:ViewAndMutationMeta"
@@ -98,7 +145,7 @@ def _is_plain(function: Any, metadata: Any) -> bool:
     return (
         hasattr(function, "compiled_fw")
         and function.maybe_subclass_metadata is None
-        and provides_for_nothing(metadata)
+        and needs_no_wrapper(metadata)
         and not any(getattr(metadata, name, None) for name in absent)
         and getattr(function.compiled_fw, "_boxed_call", False)
         and not torch._functorch.config.debug_assert

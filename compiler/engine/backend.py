@@ -17,19 +17,20 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 
-from tcw.compiler.control.decisions import Gate, read_overrides
-from tcw.compiler.engine.aten import Compiled
-from tcw.compiler.engine.attention_masks import attention_masks
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.autograd_function import short_autograd_functions
 from tcw.compiler.engine.compile import compile_graph
-from tcw.compiler.engine.decompositions import decompositions
-from tcw.compiler.engine.drawn_numbers import as_they_come
-from tcw.compiler.engine.modes import CUDA_GRAPHS, MODES, Mode
 from tcw.compiler.engine.partition import partition
 from tcw.compiler.engine.recording import current, listening
-from tcw.compiler.engine.resampling import resampling_whole
-from tcw.compiler.engine.unread_texts import unread_texts_unwritten
+from tcw.compiler.engine.targets import CUDA_GRAPHS, MODES, Mode
+from tcw.compiler.engine.uncompiled import Compiled
+from tcw.compiler.engine.unread_texts import without_unread_texts
 from tcw.compiler.graphs.current import current_compile_id, graph_id
+from tcw.compiler.protocol.override_file import read_overrides
+from tcw.compiler.rewrites.decompositions import decompositions
+from tcw.compiler.rewrites.order import CAPTURED, rewrite
+from tcw.compiler.rewrites.resampling import resampling_whole
+from tcw.compiler.rewrites.subject import Subject
 from tcw.compiler.trace.records.graph import GraphKind
 
 OPTIONS = ("overrides", CUDA_GRAPHS)
@@ -52,7 +53,7 @@ def backend(
     `mode` is Inductor's: `reduce-overhead` and `max-autotune` replay CUDA graphs, as does the
     option `triton.cudagraphs`; `max-autotune` measures the tiles of a GPU's kernels.
 
-    Raises `UnknownOption` and `tcw.compiler.control.decisions.OverrideError`.
+    Raises `UnknownOption` and `tcw.compiler.protocol.override_file.OverrideError`.
     """
     gate = _gate(options or {})
     if mode is not None and mode not in MODES:
@@ -60,13 +61,14 @@ def backend(
     asked = MODES[mode or "default"]
     if (options or {}).get(CUDA_GRAPHS):
         asked = asked._replace(cuda_graphs=True)
-    example_inputs = as_they_come(graph_module, example_inputs)
     may_train = _may_train(graph_module, example_inputs)
     kind: GraphKind = "forward" if may_train else "inference"
+    graph = graph_id(current_compile_id(), kind)
     with _listening(gate):
-        attention_masks(
-            graph_module, graph=graph_id(current_compile_id(), kind), gate=current().gate
-        )
+        subject = Subject(graph_module, example_inputs, graph, current().gate, kind)
+        if rewrite(CAPTURED, subject, current().recorder, stage="captured rewrites"):
+            graph_module.recompile()
+    example_inputs = subject.inputs
     with collection_paused(), _in_force(), resampling_whole(example_inputs):
         return aot_autograd(  # type: ignore[no-any-return]
             fw_compiler=_compiler("forward", gate, asked),
@@ -126,7 +128,7 @@ def _in_force() -> Iterator[None]:
     with (
         torch._dispatch.python.enable_python_dispatcher(),
         functorch_config.patch(unlift_effect_tokens=True),
-        unread_texts_unwritten(),
+        without_unread_texts(),
         short_autograd_functions(),
     ):
         yield

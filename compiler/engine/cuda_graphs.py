@@ -13,19 +13,17 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.engine.aten import calls_aten
-from tcw.compiler.engine.graph_facts import donated, outputs_of_the_user, static_inputs
 from tcw.compiler.engine.recording import current
-from tcw.compiler.engine.rewriting import choose
+from tcw.compiler.engine.uncompiled import calls_aten
+from tcw.compiler.graphs.aten_facts import donated, outputs_of_the_user, static_inputs
 from tcw.compiler.graphs.current import current_compile_id
 from tcw.compiler.graphs.nodes import user_line
+from tcw.compiler.rewrites.subject import Subject, choose
 from tcw.compiler.runtime.artifact import Artifact
 from tcw.compiler.runtime.compiled import Compiled
-from tcw.compiler.runtime.gpu.cuda_graphs import About, CudaGraphs, NewRecording
+from tcw.compiler.runtime.gpu.graph_replay import About, CudaGraphs, NewRecording
 from tcw.compiler.trace.compile_names import compile_of
 from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip
-from tcw.compiler.trace.records.graph import GraphKind
 
 KIND = "cuda-graph"
 REPLAY = "replay"
@@ -39,20 +37,14 @@ _UNSAFE = (
 )
 
 
-def replayed(
-    compiled: Compiled,
-    module: fx.GraphModule,
-    *,
-    kind: GraphKind,
-    graph: str,
-    gate: Gate,
-) -> Compiled:
+def replayed(compiled: Compiled, subject: Subject) -> Compiled:
     """The graph with `replayed` set, or as it is if it is not replayed; a skip is recorded."""
+    module, kind, graph = subject.module, subject.kind, subject.graph
     found = obstacle(module)
     if found is not None:
         skipped(found[0], found[1], graph=graph)
         return compiled
-    if not _wanted(compiled.artifact, module, graph, gate):
+    if not _wanted(compiled.artifact, subject):
         return compiled
     inputs = [node for node in module.graph.nodes if node.op == "placeholder"]
     places = {node.name: place for place, node in enumerate(inputs)}
@@ -133,15 +125,14 @@ def recorded(made: NewRecording, graph: str) -> None:
     )
 
 
-def _wanted(artifact: Artifact, module: fx.GraphModule, graph: str, gate: Gate) -> bool:
-    calls = [node.name for node in module.graph.nodes if calls_aten(node)]
+def _wanted(artifact: Artifact, subject: Subject) -> bool:
+    calls = [node.name for node in subject.module.graph.nodes if calls_aten(node)]
     launches = _launches(artifact)
     default = REPLAY if launches > 1 else LAUNCH
     if not calls:
         return default == REPLAY
     chosen = choose(
-        gate,
-        graph=graph,
+        subject,
         kind=KIND,
         nodes=calls,
         default=default,

@@ -22,7 +22,7 @@ def strict() -> bool:
     return os.environ.get("TCW_STRICT", "") not in ("", "0")
 
 
-def gave_up(error: Exception, graph: str) -> None:
+def report_failure(error: Exception, graph: str) -> None:
     """Report that a graph runs on ATen, and why. In strict mode, re-raise `error`."""
     if strict():
         raise error
@@ -34,7 +34,7 @@ def gave_up(error: Exception, graph: str) -> None:
     _say(message, (type(error).__name__, place), " (TCW_STRICT=1 raises it)")
 
 
-def left_to_aten(reason: str, graph: str, node: fx.Node | None = None) -> None:
+def report_left_to_aten(reason: str, graph: str, node: fx.Node | None = None) -> None:
     """Report that a graph cannot be compiled and runs on ATen; `node` is at fault."""
     line = user_line(node)
     place = f" ({os.path.basename(line.file)}:{line.line})" if line is not None else ""
@@ -42,7 +42,7 @@ def left_to_aten(reason: str, graph: str, node: fx.Node | None = None) -> None:
     _say(f"tcw cannot compile graph {graph}, which runs on ATen: {why}", ("left", why))
 
 
-def without_cache(reason: str) -> None:
+def report_no_cache(reason: str) -> None:
     """Warn that nothing is cached between processes, and why."""
     _say(f"tcw compiles without a cache: {reason}", ("cache", reason))
 

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from tcw.compiler.control.hooks import Hook
-from tcw.compiler.engine import (
-    autograd_function,
-    convolution_library,
-    foreach,
-    maximum_flow,
-    repeated_pieces,
-    requirements,
-    resampling,
-    unread_texts,
-)
+from tcw.compiler.engine import autograd_function, requirements, unread_texts
+from tcw.compiler.engine import partition as maximum_flow
 from tcw.compiler.graphs import drawn_numbers, lazy_modules
 from tcw.compiler.lowering import kept
+from tcw.compiler.rewrites import channels_last as convolution_library
+from tcw.compiler.rewrites import foreach, repeated_pieces, resampling
 from tcw.compiler.runtime import addresses, generator, operations, vector_functions, wrapper_helpers
-from tcw.compiler.runtime.gpu import cuda_graphs
+from tcw.compiler.runtime.gpu import graph_replay as cuda_graphs
 
 HOOKS: tuple[Hook, ...] = (
     requirements.HOOK,

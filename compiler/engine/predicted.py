@@ -17,24 +17,21 @@ from torch import fx
 from torch._dynamo.utils import dynamo_timed
 
 from tcw.compiler.codegen.unit import DeviceKernel, DeviceModule
-from tcw.compiler.control.error_words import error_line
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.control.stages import reached
-from tcw.compiler.engine.generator_choices import asking
-from tcw.compiler.engine.graph_facts import comments, donated, let_go
+from tcw.compiler.engine.compile import written
 from tcw.compiler.engine.recording import current
 from tcw.compiler.engine.records.writer import GraphRecords
-from tcw.compiler.engine.step_buffers import graph_buffers
-from tcw.compiler.engine.targets import Gpu, rewrite
-from tcw.compiler.fusion.fuse import fuse
+from tcw.compiler.engine.targets import Gpu
 from tcw.compiler.gpu.architectures import ARCHITECTURES, DEFAULT, Architecture
-from tcw.compiler.gpu.binaries import Binary, read, record
+from tcw.compiler.gpu.machine_code import Binary, read, record
 from tcw.compiler.gpu.retarget import DEVICE, retarget, tell_of_cpu_calls
 from tcw.compiler.loops.nest import Nest
-from tcw.compiler.lowering.driver import lower
-from tcw.compiler.memory.planner import plan
+from tcw.compiler.protocol.error_words import error_line
+from tcw.compiler.protocol.stages import reached
+from tcw.compiler.rewrites.order import LOWERED, rewrite
+from tcw.compiler.rewrites.subject import Subject
 from tcw.compiler.runtime.gpu.binaries import in_threads
-from tcw.compiler.runtime.gpu.stages import NoTriton, compiled, load_module
+from tcw.compiler.runtime.gpu.triton_stages import NoTriton, compiled, load_module
 from tcw.compiler.runtime.store import usable_store
 from tcw.compiler.trace.records import Progress
 from tcw.compiler.trace.records.graph import GraphKind
@@ -43,15 +40,13 @@ from tcw.compiler.trace.records.graph import GraphKind
 def predict(
     module: fx.GraphModule,
     inputs: Sequence[Any],
-    recorder: Recorder | None,
+    recorder: Recorder,
     user_outputs: int,
     *,
     kind: GraphKind,
     graph: str,
 ) -> None:
-    """Record the GPU code of a graph, if the recording asks for a GPU. Errors are recorded."""
-    if recorder is None or recorder.quiet or recorder.settings.device != "cuda":
-        return
+    """Record the GPU code of a graph. Errors are recorded."""
     settings = recorder.settings
     architecture = ARCHITECTURES.get(settings.arch or DEFAULT)
     if not reached("codegen", settings.until):
@@ -83,27 +78,17 @@ def _predict(
     tell_of_cpu_calls(recorder, module, arch)
     copied, moved = retarget(module, inputs)
     records = GraphRecords(recorder, copied, f"{graph}@{arch}", user_outputs, predicted=True)
-    target, gate = Gpu(torch.device(DEVICE), architecture), current().gate
-    rewrite(
-        copied, moved, target, graph=f"{graph}@{arch}", kind=kind, promised=user_outputs, gate=gate
-    )
-    values = lower(copied, f"{graph}@{arch}", target.device, gate)
-    records.lowered(copied, values)
-    fusion = fuse(values, gate, records.fusing(), target.machine)
-    records.fused(fusion)
-    planned = plan(fusion.program, gate, donated(copied, kind), let_go(copied, kind))
-    records.planned(fusion.program, planned)
-    code = target.unit(planned, fusion.program, comments(copied), asking(gate))
-    buffers = graph_buffers(fusion.program, planned, code.kernels)
-    artifact = target.assemble(planned, fusion.program, code, buffers)
-    records.generated(planned, code, artifact)
+    target = Gpu(torch.device(DEVICE), architecture)
+    subject = Subject(copied, moved, f"{graph}@{arch}", current().gate, kind, user_outputs, "cuda")
+    rewrite(LOWERED, subject, recorder, stage="lowered rewrites", graph=subject.graph)
+    program, code, _ = written(subject, target, records)
     if code.device is None or not code.device.kernels:
         return
     count = len(code.device.kernels)
     doing = f"compiling {count} kernels for {arch}"
     recorder.emit(Progress(stage="codegen", activity=doing))
     binaries = _Binaries(code.device, architecture)
-    for step in fusion.program.steps:
+    for step in program.steps:
         if isinstance(step, Nest):
             _, function = code.kernels[step.name]
             binaries.record(recorder, records.kernel_id(step.name), function.launches)

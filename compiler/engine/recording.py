@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.control.recorder import Recorder
 
 
@@ -42,8 +42,8 @@ def listening(recorder: Recorder | None, gate: Gate) -> Iterator[None]:
 
 Watch = Callable[[str, Any, Any], Callable[..., Any]]
 """Called with a graph's id, its `Compiled` (tcw.compiler.runtime.compiled) or, if it was left to
-ATen, its `AsItIs` (tcw.compiler.engine.aten), and the lowered graph's module. Returns the callable
-for AOTAutograd."""
+ATen, its `UncompiledGraph` (tcw.compiler.engine.uncompiled), and the lowered graph's module.
+Returns the callable for AOTAutograd."""
 
 _watches: list[Watch] = []
 

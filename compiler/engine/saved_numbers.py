@@ -15,8 +15,8 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.engine.aten import Compiled, boxed
-from tcw.compiler.engine.graph_facts import outputs_of
+from tcw.compiler.engine.uncompiled import Compiled, boxed
+from tcw.compiler.graphs.aten_facts import outputs_of
 
 aten = torch.ops.aten
 

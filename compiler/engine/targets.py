@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import fx
@@ -16,15 +16,6 @@ from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.triton_unit import unit as triton_unit
 from tcw.compiler.codegen.triton.vocabulary import Unwritable
 from tcw.compiler.codegen.unit import Unit
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.engine.aligned_products import aligned_products
-from tcw.compiler.engine.channels_last import channels_last
-from tcw.compiler.engine.complex_scatters import complex_scatters
-from tcw.compiler.engine.padded_rows import padded_rows
-from tcw.compiler.engine.products import products
-from tcw.compiler.engine.unread_vectors import values_alone
-from tcw.compiler.engine.vector_products import vector_products
-from tcw.compiler.engine.wide_sums import wide_sums
 from tcw.compiler.fusion import weights
 from tcw.compiler.gpu.architectures import ARCHITECTURES, Architecture
 from tcw.compiler.loops.nest import Program
@@ -34,16 +25,31 @@ from tcw.compiler.runtime import vector_functions
 from tcw.compiler.runtime.artifact import Artifact
 from tcw.compiler.runtime.assemble import assemble
 from tcw.compiler.runtime.gpu.binaries import triton_version
-from tcw.compiler.runtime.gpu.measure import Timing
+from tcw.compiler.runtime.gpu.kernel_times import Timing
 from tcw.compiler.runtime.store import usable_store
 from tcw.compiler.runtime.toolchain import find_compiler, instruction_set
-from tcw.compiler.trace.records.graph import GraphKind
+
+CUDA_GRAPHS = "triton.cudagraphs"
+"""Inductor's name in `options`."""
 
 
-class AtenPass(Protocol):
-    """Changes an ATen graph in place and returns the number of operations changed."""
+class Mode(NamedTuple):
+    """What a graph is compiled for besides its target."""
 
-    def __call__(self, module: fx.GraphModule, *, graph: str, gate: Gate) -> int: ...
+    tuned: bool = False
+    """A GPU's tiles are the fastest of a few, measured."""
+    cuda_graphs: bool = False
+    """Graphs are replayed as CUDA graphs if possible."""
+
+
+DEFAULT = Mode()
+MODES = {
+    "default": DEFAULT,
+    "lite": DEFAULT,
+    "reduce-overhead": Mode(cuda_graphs=True),
+    "max-autotune": Mode(tuned=True, cuda_graphs=True),
+    "max-autotune-no-cudagraphs": Mode(tuned=True),
+}
 
 
 class Target(Protocol):
@@ -61,10 +67,6 @@ class Target(Protocol):
     def settings(self) -> dict[str, str]:
         """What a compile for it depends on besides the machine's CPU, by name."""
 
-    @property
-    def aten_passes(self) -> tuple[AtenPass, ...]:
-        """How the ATen graph is changed for this machine and its libraries."""
-
     def unit(
         self, plan: Plan, program: Program, comments: Mapping[str, str] | None, ask: Ask | None
     ) -> Unit:
@@ -80,7 +82,6 @@ class Cpu:
 
     device = torch.device("cpu")
     machine = weights.CPU
-    aten_passes = (values_alone, complex_scatters, vector_products, products)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -111,10 +112,6 @@ class Gpu:
         return weights.GPU
 
     @property
-    def aten_passes(self) -> tuple[AtenPass, ...]:
-        return (values_alone, complex_scatters, aligned_products, wide_sums)
-
-    @property
     def settings(self) -> dict[str, str]:
         tuned = {"tiles": "measured"} if self.tuned else {}
         return {"gpu": self.architecture.name, "triton": triton_version(), **tuned}
@@ -137,25 +134,6 @@ class Gpu:
         isa = instruction_set(find_compiler())
         index = self.device.index or 0
         return assemble(plan, program, code, isa, extra, index, self.architecture.name)
-
-
-def rewrite(
-    module: fx.GraphModule,
-    inputs: Sequence[Any],
-    target: Target,
-    *,
-    graph: str,
-    kind: GraphKind,
-    promised: int,
-    gate: Gate,
-) -> None:
-    """Change the ATen graph in place for the target: layouts, products, sums at indices, vectors
-    that nothing reads, slices of complex tensors. The first `promised` outputs retain the order of
-    their strides, and the strides themselves unless they are part of a padded product."""
-    channels_last(module, inputs, graph=graph, kind=kind, promised=promised, gate=gate)
-    for change in target.aten_passes:
-        change(module, graph=graph, gate=gate)
-    padded_rows(module, graph=graph, kind=kind, promised=promised, gate=gate)
 
 
 def target_of(module: fx.GraphModule, *, tuned: bool = False) -> Target | str:

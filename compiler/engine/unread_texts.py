@@ -30,7 +30,7 @@ HOOK = Hook(
 
 
 @contextmanager
-def unread_texts_unwritten() -> Iterator[None]:
+def without_unread_texts() -> Iterator[None]:
     """Inside, AOTAutograd traces as with `enable_log=False` what has neither a log nor a cache. A
     torch without these functions stays as it is."""
     if HOOK.missing():

@@ -11,8 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.fusion.borders import cheap, surrounded
 from tcw.compiler.fusion.dependencies import Versions
 from tcw.compiler.fusion.duplicates import carried
@@ -23,6 +22,7 @@ from tcw.compiler.loops.expressions import Const, Expression, Gather, IndexTerm,
 from tcw.compiler.loops.graph import Call, Compute, Graph, Map, Node
 from tcw.compiler.loops.layouts import Layout, View, compose, compose_views, normalize
 from tcw.compiler.loops.sizes import Size, add, at_least, divide, multiply, subtract
+from tcw.compiler.protocol.decision import Decision, Detail
 from tcw.compiler.trace.plurals import plural
 
 KIND = "column"

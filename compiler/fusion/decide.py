@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tcw.compiler.control.decisions import APART, FUSE, VETO, Gate
-from tcw.compiler.decision import Decision, Detail, decision_id
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.fusion.candidates import (
     Candidate,
     least_shared,
@@ -22,6 +21,7 @@ from tcw.compiler.fusion.merge import Grouping, Merge
 from tcw.compiler.fusion.pairs import Listener, Pair, PassKind
 from tcw.compiler.fusion.rows import kept_size
 from tcw.compiler.fusion.rules import Refusal
+from tcw.compiler.protocol.decision import APART, FUSE, VETO, Decision, Detail, decision_id
 from tcw.compiler.trace.byte_counts import bytes_text
 from tcw.compiler.trace.records import FusionPair
 

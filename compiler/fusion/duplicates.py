@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.fusion.dependencies import Versions, read_values
 from tcw.compiler.fusion.leaves import map_leaves, rename_operands
 from tcw.compiler.loops.expressions import Expression, Gather, Load

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.fusion.borders import with_borders
 from tcw.compiler.fusion.build_nest import nest
 from tcw.compiler.fusion.canonical import canonical, narrowed

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.fusion.dependencies import Versions
 from tcw.compiler.fusion.leaves import is_compute, map_leaves, reads
 from tcw.compiler.fusion.longer_runs import shortens_runs
@@ -17,6 +16,7 @@ from tcw.compiler.loops.expressions import Expression, Gather, Load, through, wa
 from tcw.compiler.loops.graph import Compute, Graph, Map, Node, Reduce
 from tcw.compiler.loops.layouts import View, compose_views, normalize
 from tcw.compiler.loops.printer.print_graphs import node_text
+from tcw.compiler.protocol.decision import Decision, Detail
 from tcw.compiler.trace.plurals import plural
 
 KIND = "inline"

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from tcw.compiler.decision import Decision
 from tcw.compiler.fusion.candidates import CandidateKind
+from tcw.compiler.protocol.decision import Decision
 from tcw.compiler.trace.records import FusionPair
 
 PassKind = Literal["vertical", "horizontal", "pieces", "twins"]

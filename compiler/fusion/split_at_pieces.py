@@ -11,8 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.fusion.dependencies import Versions, apart
 from tcw.compiler.fusion.duplicates import carried
 from tcw.compiler.fusion.leaves import (
@@ -36,6 +35,7 @@ from tcw.compiler.loops.layouts import (
 )
 from tcw.compiler.loops.printer.print_graphs import node_text
 from tcw.compiler.loops.sizes import Size, add, product
+from tcw.compiler.protocol.decision import Decision, Detail
 
 KIND = "split"
 SPLIT = "split"

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from tcw.compiler.control.decisions import INDUCTOR, engine_of
 from tcw.compiler.control.hooks import RecordingHook, Uninstall
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.engine.recording import current as listening
+from tcw.compiler.protocol.decision import INDUCTOR, engine_of
 
 
 def install(recorder: Recorder) -> Uninstall:

@@ -25,7 +25,6 @@ from tcw.compiler.control.hooks import (
 )
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.decision import MOST_BETWEEN
 from tcw.compiler.engine.recording import current as listening
 from tcw.compiler.inductor.forced_fusion import LoopStates, heuristics_off
 from tcw.compiler.inductor.fusion_attempts import Attempt, InductorFusion, attempts, fusions
@@ -34,6 +33,7 @@ from tcw.compiler.inductor.fusion_overrides import Overruling
 from tcw.compiler.inductor.fusion_rules import rule_of
 from tcw.compiler.inductor.lowered_graphs import lowering_of
 from tcw.compiler.inductor.scheduler_nodes import group_of
+from tcw.compiler.protocol.decision import MOST_BETWEEN
 from tcw.compiler.trace.records import FusionGroups, FusionRound
 
 

@@ -7,13 +7,21 @@ import weakref
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from tcw.compiler.control.decisions import APART, FUSE, INDUCTOR, Ruling, split_id
-from tcw.compiler.control.recorded import decided_record
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.decision import MOST_BETWEEN, Decision, decision_id
 from tcw.compiler.inductor.fusion_names import pair_names
 from tcw.compiler.inductor.fusion_rules import SILENT, rule_of
 from tcw.compiler.inductor.lowered_graphs import Lowering
+from tcw.compiler.protocol.decision import (
+    APART,
+    FUSE,
+    INDUCTOR,
+    MOST_BETWEEN,
+    Decision,
+    Ruling,
+    decision_id,
+    split_id,
+)
+from tcw.compiler.protocol.decision_records import decided_record
 from tcw.compiler.trace.records import FusionPair
 
 if TYPE_CHECKING:

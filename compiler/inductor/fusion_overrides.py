@@ -13,21 +13,22 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
-from tcw.compiler.control.decisions import (
+from tcw.compiler.control.gate import Gate
+from tcw.compiler.inductor.fusion_attempts import Attempt, explain_attempt
+from tcw.compiler.inductor.fusion_rules import FORBIDDEN, why_forbidden
+from tcw.compiler.inductor.loop_bodies import NodeLoops, indented, loops_of, renamed, unflattened
+from tcw.compiler.inductor.lowered_graphs import Lowering
+from tcw.compiler.protocol.decision import (
     APART,
     FUSE,
     INDUCTOR,
-    Gate,
+    Decision,
+    Detail,
     Ruling,
     engine_of,
     refusal,
     split_id,
 )
-from tcw.compiler.decision import Decision, Detail
-from tcw.compiler.inductor.fusion_attempts import Attempt, explain_attempt
-from tcw.compiler.inductor.fusion_rules import FORBIDDEN, why_forbidden
-from tcw.compiler.inductor.loop_bodies import NodeLoops, indented, loops_of, renamed, unflattened
-from tcw.compiler.inductor.lowered_graphs import Lowering
 from tcw.compiler.trace.byte_counts import bytes_text
 from tcw.compiler.trace.records import LoopLine
 

@@ -9,12 +9,8 @@ named pass are recorded under the stage's own name.
 from __future__ import annotations
 
 import importlib
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 from torch import fx
@@ -37,10 +33,10 @@ from tcw.compiler.graphs.current import (
     in_hand,
     lowering_graph_id,
 )
-from tcw.compiler.graphs.provenance import MadeNode, forget_made, made_in, note_made
-from tcw.compiler.graphs.text import Snapshot, render, same_graph, snapshot
+from tcw.compiler.graphs.provenance import forget_made
+from tcw.compiler.graphs.watched_passes import Pass, WatchedPasses
 from tcw.compiler.inductor.predicted import predicting
-from tcw.compiler.trace.records import PassChange
+from tcw.compiler.trace.records import StageStart
 
 STAGES = {
     "torch._inductor.compile_fx:_recursive_pre_grad_passes": "pre_grad_passes",
@@ -52,169 +48,9 @@ STAGES = {
     "torch._inductor.compile_fx:_recursive_post_grad_passes": "post_grad_passes",
 }
 """Functions of torch that run passes on the graph that is their first argument."""
+LAST = "post_grad_passes"
+"""The stage of passes over a graph that is lowered."""
 PATTERNS = ("LoweringPatternEntry", "GraphPatternEntry", "ReplacementPatternEntry")
-
-
-@dataclass(eq=False)
-class _Pass:
-    """A running pass."""
-
-    module: fx.GraphModule
-    graph: str
-    name: str
-    known: Snapshot
-    """The graph as of the last recorded change, or as the pass found it."""
-    since: float
-
-
-@dataclass(eq=False)
-class _Stage(_Pass):
-    """A stage of passes, which sees each node created or replaced in its graph."""
-
-    created: list[str] = field(default_factory=list)
-    own: set[str] = field(default_factory=set)
-    """`created` as a set, for lookup."""
-    stop: Callable[[], None] = lambda: None
-
-
-class _Running(threading.local):
-    def __init__(self) -> None:
-        self.passes: list[_Pass] = []
-
-
-class WatchedPasses:
-    """Watches the passes of one recording, with one stack per thread."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        self.recorder = recorder
-        self._running = _Running()
-        self._printed: tuple[Snapshot, str] = ([], "")
-
-    def stage_starts(self, module: fx.GraphModule, name: str) -> _Stage:
-        """One of torch's stages starts on a graph, or on a sub-graph of the current one."""
-        outer = self._running.passes[-1] if self._running.passes else None
-        graph = current_graph_id()
-        if outer is not None and outer.module is not module:
-            graph = f"{outer.graph}/{_name_in(outer.module, module)}"
-        stage = _Stage(module, graph, name, *self._begin(module))
-        self._running.passes.append(stage)
-        self._watch(stage)
-        return stage
-
-    def _watch(self, stage: _Stage) -> None:
-        """Note what each new node of the stage replaces, as torch's own observer does."""
-
-        def on_create(node: fx.Node) -> None:
-            stage.created.append(node.name)
-            stage.own.add(node.name)
-
-        def on_replace(old: fx.Node, new: str, user: fx.Node) -> None:
-            if new in stage.own and new not in made_in(stage.graph):
-                running = self._running.passes[-1] if self._running.passes else stage
-                note_made(stage.graph, [new], MadeNode(running.name, (old,)))
-
-        def leave(module: fx.GraphModule) -> None:
-            module._unregister_create_node_hook(on_create)
-            module._unregister_replace_node_hook(on_replace)
-            module._unregister_deepcopy_hook(leave)  # a copy is another graph
-
-        stage.module._register_create_node_hook(on_create)
-        stage.module._register_replace_node_hook(on_replace)
-        stage.module._register_deepcopy_hook(leave)
-        stage.stop = partial(leave, stage.module)
-
-    def pass_starts(self, module: Any, name: str) -> _Pass | None:
-        """A named pass starts. Returns None if its graph is not the current one: torch also runs
-        passes on the patterns that it registers."""
-        if not self._running.passes or self._running.passes[-1].module is not module:
-            return None
-        outer = self._running.passes[-1]
-        started = _Pass(module, outer.graph, name, *self._begin(module))
-        self._running.passes.append(started)
-        return started
-
-    def _now(self) -> float:
-        """A clock in seconds that stops while the recording waits for the user."""
-        return time.perf_counter() - self.recorder.aside_seconds
-
-    def _begin(self, module: fx.GraphModule) -> tuple[Snapshot, float]:
-        """The graph as a pass finds it; first records changes of the enclosing pass so far."""
-        now = self._now()
-        found = snapshot(module.graph)
-        if self._running.passes and self._running.passes[-1].module is module:
-            self._changed(self._running.passes[-1], found, now)
-        return found, now
-
-    def ends(self, ended: _Pass) -> None:
-        """A pass ends, along with those inside it that an exception left open."""
-        running = self._running.passes
-        if isinstance(ended, _Stage):
-            ended.stop()
-        if ended not in running:
-            return
-        del running[running.index(ended) + 1 :]
-        now = self._now()
-        after = snapshot(ended.module.graph)
-        self._changed(ended, after, now)
-        running.pop()
-        if running and running[-1].module is ended.module:
-            running[-1].known, running[-1].since = after, now
-        if not running:
-            self._printed = ([], "")
-
-    def _changed(self, running: _Pass, after: Snapshot, now: float) -> None:
-        """Record what the pass itself changed since `known`, if anything."""
-        before, since = running.known, running.since
-        running.known, running.since = after, now
-        if same_graph(before, after):
-            return
-        old = {(row.name, id(row.target)): row.name for row in before}
-        new = {(row.name, id(row.target)): row.name for row in after}
-        printed, before_text = self._printed
-        if not same_graph(printed, before):
-            before_text = render(before)
-        after_text = render(after)
-        self._printed = (after, after_text)
-        if before_text == after_text:
-            return
-        added = tuple(name for key, name in new.items() if key not in old)
-        # what a node replaced is known by now; for the others, only the pass is
-        noted = made_in(running.graph)
-        note_made(running.graph, [n for n in added if n not in noted], MadeNode(running.name, ()))
-        index = self._running.passes.index(running)
-        self.recorder.emit(
-            PassChange(
-                graph=running.graph,
-                name=running.name,
-                before=self.recorder.text(before_text),
-                after=self.recorder.text(after_text),
-                added=added,
-                removed=tuple(name for key, name in old.items() if key not in new),
-                seconds=now - since,
-                parent=self._running.passes[index - 1].name if index else "",
-            )
-        )
-
-    def replaces(self, match: Any, graph: fx.Graph, pattern: str) -> Callable[[], None] | None:
-        """A pattern is about to be replaced in the current graph. Call the result afterwards."""
-        running = self._running.passes[-1] if self._running.passes else None
-        if running is None or running.module.graph is not graph:
-            return None
-        stage = next((p for p in reversed(self._running.passes) if isinstance(p, _Stage)), None)
-        if stage is None:
-            return None
-        replaced = tuple(match.nodes)
-        before = len(stage.created)
-
-        def done() -> None:
-            created = stage.created[before:]
-            note_made(running.graph, created, MadeNode(f"{running.name}: {pattern}", replaced))
-
-        return done
-
-
-def _name_in(parent: fx.GraphModule, child: fx.GraphModule) -> str:
-    return next((name for name, module in parent.named_children() if module is child), "?")
 
 
 def pattern_name(entry: Any) -> str:
@@ -239,13 +75,20 @@ def install(recorder: Recorder) -> Uninstall:
 
     passes = WatchedPasses(recorder)
     safely = Safely(recorder, HOOK.name)
-    running: dict[int, _Pass] = {}
+    running: dict[int, Pass] = {}
+
+    def enters() -> None:
+        if not predicting.get():  # a prediction alongside the compile is not a stage
+            compile_id, graph = current_compile_id(), current_graph_id()
+            recorder.emit(StageStart(stage="passes", compile_id=compile_id, graph=graph))
 
     def stage(place: str, name: str) -> Uninstall:
         @contextmanager
         def staged(gm: Any, *_: Any, **__: Any) -> Iterator[None]:
             watched = isinstance(gm, fx.GraphModule) and current_compile_id()
-            started = safely(passes.stage_starts, gm, name) if watched else None
+            if watched and name == LAST and not passes.running:
+                safely(enters)
+            started = safely(passes.stage_starts, gm, name, current_graph_id()) if watched else None
             try:
                 yield
             finally:

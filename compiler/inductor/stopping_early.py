@@ -17,8 +17,8 @@ from torch import fx
 
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, before_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.control.stages import reached
 from tcw.compiler.inductor.caches_off import caches_off
+from tcw.compiler.protocol.stages import reached
 
 
 def install(recorder: Recorder) -> Uninstall:
@@ -78,6 +78,6 @@ HOOK = RecordingHook(
         "torch._inductor.cpu_vec_isa:VecISA.check_build(code)",
     ),
     install=install,
-    stage="lowering",
+    stage="passes",
     test="inductor/test_until.py",
 )

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.loops.graph import Graph, Subgraph
 from tcw.compiler.lowering import higher_order
 from tcw.compiler.lowering.builder import Builder

@@ -8,14 +8,14 @@ from typing import Any
 
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.control.hooks import Hook, resolve
-from tcw.compiler.decision import Decision, Detail
 from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.sizes import product
 from tcw.compiler.lowering.calls import Operation
 from tcw.compiler.lowering.registry import Worth
 from tcw.compiler.lowering.tensors import Meta
+from tcw.compiler.protocol.decision import Decision, Detail
 
 KIND = "lowering"
 LOOPS = "loops"

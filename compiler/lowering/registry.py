@@ -1,6 +1,6 @@
 """The registry of lowerings of ATen operations.
 
-An operation that `engine/decompositions.py` always decomposes needs none: it never gets here.
+An operation that `rewrites/decompositions.py` always decomposes needs none: it never gets here.
 """
 
 from __future__ import annotations

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.loops.graph import Call
 from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.loops.sizes import Size
@@ -15,6 +14,7 @@ from tcw.compiler.memory.plan import InArena, New, Placement, Plan, Segment, Ste
 from tcw.compiler.memory.reuse import OWN, REUSE, Reuse, decide
 from tcw.compiler.memory.segments import Timeline, home, segment, stays_inside
 from tcw.compiler.memory.step_order import NestOrCall, gathered, releasing
+from tcw.compiler.protocol.decision import Decision, Detail
 from tcw.compiler.trace.byte_counts import bytes_text
 
 ORDER = "order"

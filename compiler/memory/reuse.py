@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.loops.dtypes import BYTES
 from tcw.compiler.loops.expressions import Local, Read, ReadIndexed
 from tcw.compiler.loops.graph import DRAWS, Input, Map, Reduce, Result, Scan, Store
@@ -30,6 +29,7 @@ from tcw.compiler.loops.sizes import Size
 from tcw.compiler.memory.accesses import Values
 from tcw.compiler.memory.plan import TakesOver
 from tcw.compiler.memory.segments import Timeline, home
+from tcw.compiler.protocol.decision import Decision, Detail
 
 KIND = "reuse"
 REUSE = "reuse"

@@ -9,6 +9,11 @@ import msgspec
 from tcw.compiler.codegen.launcher.segment import KernelSite
 from tcw.compiler.codegen.unit import DeviceKernel, PhaseLines
 
+
+class Unavailable(Exception):
+    """Units cannot be built or loaded here. The message says what to do about it."""
+
+
 FORMAT = 5
 
 

@@ -16,17 +16,15 @@ from msgspec import structs
 from tcw.compiler.control.hooks import Missing
 from tcw.compiler.loops.sizes import FUNCTIONS
 from tcw.compiler.runtime import wrapper_helpers
-from tcw.compiler.runtime.artifact import Artifact, Binding
+from tcw.compiler.runtime.artifact import Artifact, Binding, Unavailable
 from tcw.compiler.runtime.build import BuildFailed
-from tcw.compiler.runtime.gpu.load import gpu_functions, kernels_beside
-from tcw.compiler.runtime.launcher import Launcher, launcher
+from tcw.compiler.runtime.gpu.load_kernels import gpu_functions, kernels_beside
+from tcw.compiler.runtime.launcher import Launcher, functions, launcher, load_unit
 from tcw.compiler.runtime.libraries import LibrarySource, library, library_by_digest
-from tcw.compiler.runtime.load import functions, load_unit
 from tcw.compiler.runtime.operations import operation
 from tcw.compiler.runtime.python_path import python_functions
 from tcw.compiler.runtime.store import FileStore
 from tcw.compiler.runtime.toolchain import Compiler, NoCompiler, find_compiler, unit_libraries
-from tcw.compiler.runtime.unavailable import Unavailable
 
 Boxed = Callable[[list[Any]], Any]
 

@@ -15,8 +15,8 @@ from typing import BinaryIO, Protocol
 
 import msgspec
 
-from tcw.compiler.plain_file import NotPlain
 from tcw.compiler.trace.losses import Losses
+from tcw.compiler.trace.plain_file import NotPlain
 from tcw.compiler.trace.records import (
     KINDS,
     SCHEMA_VERSION,

@@ -49,10 +49,10 @@ FAULTS = (
     ),
     Fault(
         "model.py:3 also stops in my_model.py",
-        "compiler/control/matching.py",
+        "compiler/protocol/breakpoint_matching.py",
         'file.endswith(f"/{wanted.file}")',
         "file.endswith(wanted.file)",
-        ("tests/no_torch/control/test_breakpoints.py", "tests/no_torch/control/test_stops.py"),
+        ("tests/no_torch/protocol/test_breakpoints.py", "tests/no_torch/protocol/test_stops.py"),
     ),
     Fault(
         "a division that leaves a remainder counts as exact",
@@ -196,7 +196,7 @@ FAULTS = (
     ),
     Fault(
         "0.0 and -0.0 are one constant",
-        "compiler/engine/common_subexpressions.py",
+        "compiler/rewrites/common_subexpressions.py",
         "return type(argument), repr(argument)",
         "return type(argument), argument",
         ("tests/cpu/engine/test_common_subexpressions.py",),

@@ -7,10 +7,10 @@ from tests.faults.fault import Fault
 FAULTS = (
     Fault(
         "a statement is moved past a new value of what it reads",
-        "compiler/edits/kinds.py",
+        "compiler/protocol/edits/kinds.py",
         "    if read & bound:\n",
         "    if read & bound & set():\n",
-        ("tests/no_torch/edits/test_kinds.py",),
+        ("tests/no_torch/protocol/edits/test_kinds.py",),
     ),
     Fault(
         "a buffer is dead at the step that reads it last",

@@ -14,10 +14,10 @@ FAULTS = (
     ),
     Fault(
         "any file that looks like JSON records is overwritten as a trace",
-        "compiler/output_file.py",
+        "compiler/trace/output_file.py",
         "return found is not None and found[1] in _TAGS",
         "return found is not None",
-        ("tests/no_torch/test_output_file.py",),
+        ("tests/no_torch/trace/test_output_file.py",),
     ),
     Fault(
         "an origin that only starts with ours is accepted",
@@ -42,10 +42,10 @@ FAULTS = (
     ),
     Fault(
         "a patch's lines end at form feeds",
-        "compiler/edits/patch.py",
+        "compiler/protocol/edits/patch.py",
         r'return [line for line in re.split(r"(?<=\n)", text) if line]',
         "return text.splitlines(keepends=True)",
-        ("tests/no_torch/edits/test_patch.py",),
+        ("tests/no_torch/protocol/edits/test_patch.py",),
     ),
     Fault(
         "JSON has bidirectional overrides as they are",

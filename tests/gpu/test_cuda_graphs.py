@@ -13,7 +13,7 @@ from torch import nn
 
 import tcw.compiler.engine.cuda_graphs as engine
 from tcw.compiler.engine.backend import backend
-from tcw.compiler.runtime.gpu import cuda_graphs as runtime
+from tcw.compiler.runtime.gpu import graph_replay as runtime
 from tcw.compiler.trace.records import CudagraphRecording, CudagraphSkip
 from tests.cpu.worker.recorded import recorded
 

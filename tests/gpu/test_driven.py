@@ -10,10 +10,10 @@ import torch
 from msgspec import structs
 from torch.profiler import ProfilerActivity, profile
 
-from tcw.compiler.control.commands import Rerun
 from tcw.compiler.measure.compiled.alone import captured
 from tcw.compiler.measure.compiled.inductor_graphs import inductor_graphs
 from tcw.compiler.measure.rounds.whole_runs import DeviceRun
+from tcw.compiler.protocol.commands import Rerun
 from tcw.compiler.trace.records import (
     Kernel,
     Numerics,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
-from tcw.compiler.output_file import safe_name, write
-from tcw.compiler.output_file import words as words_of_error
+from tcw.compiler.trace.output_file import safe_name, write
+from tcw.compiler.trace.output_file import words as words_of_error
 from tcw.viewers.drawing.blocks import diagram
 from tcw.viewers.drawing.diagram import Diagram
 from tcw.viewers.kit.colours import LIGHT, fill_of

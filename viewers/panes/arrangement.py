@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from tcw.compiler.control.decisions import FUSE, SAVE, split_id
+from tcw.compiler.protocol.decision import FUSE, SAVE, split_id
 from tcw.compiler.trace.records import CacheLookup, GraphBreak, Recompile, Waiting, WhatIf
 from tcw.compiler.trace.records.session import FactKind
 from tcw.viewers.panes import (

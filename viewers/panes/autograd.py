@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.compiler.control.decisions import RECOMPUTE, SAVE, split_id
+from tcw.compiler.protocol.decision import RECOMPUTE, SAVE, split_id
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import Decided, Partition, SavedValue
 from tcw.compiler.trace.refs import Ref

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec import structs
 
-from tcw.compiler.control.commands import Breakpoint
-from tcw.compiler.control.stops import in_words
+from tcw.compiler.protocol.commands import Breakpoint
+from tcw.compiler.protocol.stops import in_words
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import End, Waiting
 from tcw.viewers.kit.cells import keep_end, pad

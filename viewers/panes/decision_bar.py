@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.compiler.control.decisions import APART, FUSE, RECOMPUTE, SAVE, split_id
-from tcw.compiler.decision import Decision
+from tcw.compiler.protocol.decision import APART, FUSE, RECOMPUTE, SAVE, Decision, split_id
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import Decided, SchedulerNode
 from tcw.viewers.kit.cells import pad, wrap

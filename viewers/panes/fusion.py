@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from tcw.compiler.control.decisions import FUSE
-from tcw.compiler.decision import MOST_BETWEEN
+from tcw.compiler.protocol.decision import FUSE, MOST_BETWEEN
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import Decided, Run, SchedulerNode

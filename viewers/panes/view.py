@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
-from tcw.compiler.control.commands import Breakpoint
+from tcw.compiler.protocol.commands import Breakpoint
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.matching import is_predicted
 from tcw.compiler.trace.provenance import Provenance, Quality

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tcw.compiler.control.decisions import (
+from tcw.compiler.protocol.decision import (
     APART,
     FUSE,
     INDUCTOR,
     RECOMPUTE,
     SAVE,
+    Decision,
+    decision_id,
     engine_of,
     split_id,
 )
-from tcw.compiler.control.recorded import decision_of
-from tcw.compiler.decision import Decision, decision_id
+from tcw.compiler.protocol.decision_records import decision_of
 from tcw.compiler.trace.records import Decided, Partition
 from tcw.viewers.recording import Recording
 

@@ -8,8 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from tcw.compiler.control.decisions import APART, FUSE, VETO, engine_of, split_id
-from tcw.compiler.decision import ENGINE
+from tcw.compiler.protocol.decision import APART, ENGINE, FUSE, VETO, engine_of, split_id
 from tcw.compiler.trace.matching import is_predicted
 from tcw.compiler.trace.records import (
     Decided,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import accumulate
 
-from tcw.compiler.control.decisions import split_id
+from tcw.compiler.protocol.decision import split_id
 from tcw.compiler.trace.matching import base_graph, is_predicted
 from tcw.compiler.trace.records import Buffer, Decided, MemoryPlan, Partition, SavedValue
 from tcw.viewers.recording import Recording

@@ -36,6 +36,7 @@ STAGES = {
     "PyCodeCache.load_by_key_path": "build",
     "async_compile.wait": "build",
     "compile_file": "build",
+    "tcw.passes": "fx passes",
     "tcw.lowering": "lowering",
     "tcw.fusion": "fusion",
     "tcw.memory": "memory",

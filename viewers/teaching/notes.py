@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from tcw.compiler.output_file import SAFELY, TRACE, check_open, refuse_special
+from tcw.compiler.trace.output_file import SAFELY, TRACE, check_open, refuse_special
 from tcw.compiler.trace.records import Note
 from tcw.compiler.trace.writer import clean
 from tcw.viewers.recording import Recording

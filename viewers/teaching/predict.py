@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from tcw.compiler.control.decisions import APART, FUSE
-from tcw.compiler.control.matters import NOTHING_SHARED
+from tcw.compiler.protocol.decision import APART, FUSE, NOTHING_SHARED
 from tcw.compiler.trace.records import Decided, Run, SchedulerNode
 from tcw.viewers.collected import grouped
 from tcw.viewers.recording import Recording

@@ -25,8 +25,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from tcw.compiler.output_file import OutputKind
-from tcw.compiler.plain_file import NotPlain, TooLarge, read_plain
+from tcw.compiler.trace.output_file import OutputKind
+from tcw.compiler.trace.plain_file import NotPlain, TooLarge, read_plain
 from tcw.viewers.summary.budget import LISTED, Key
 from tcw.viewers.summary.facts import NUMBERS, Fact, Value
 

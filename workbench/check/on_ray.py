@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from tcw.compiler.control.error_words import error_line
+from tcw.compiler.protocol.error_words import error_line
 from tcw.compiler.trace.records import End, Settings
 from tcw.viewers.recording import Recording
 from tcw.workbench.check.runs import RecordedTarget, read

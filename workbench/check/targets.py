@@ -28,7 +28,7 @@ from typing import Any
 import click
 import msgspec
 
-from tcw.compiler.control.error_words import meant
+from tcw.compiler.protocol.error_words import meant
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.summary.budget import LISTED, BadTolerance, Tolerance, read_tolerance
 from tcw.viewers.summary.facts import NUMBERS

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcw.compiler.output_file import OutputKind, words, write
+from tcw.compiler.trace.output_file import OutputKind, words, write
 from tcw.workbench.cli.written_files import Outputs
 from tcw.workbench.request import codes
 from tcw.workbench.request.messages import room, say

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from tcw.compiler.edits import EditError, applied, by_file, diff, edited
+from tcw.compiler.protocol.edits import EditError, applied, by_file, diff, edited
 from tcw.compiler.trace.records import Settings, Trial
 from tcw.viewers.summary.profile.causes.cause import chosen
 from tcw.workbench.cli.written_files import Outputs

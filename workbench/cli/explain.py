@@ -30,8 +30,8 @@ from typing import Any, TextIO
 import click
 from click.core import ParameterSource
 
-from tcw.compiler.control.error_words import meant
-from tcw.compiler.output_file import TRACE, OutputRefused
+from tcw.compiler.protocol.error_words import meant
+from tcw.compiler.trace.output_file import TRACE, OutputRefused
 from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,

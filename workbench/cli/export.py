@@ -29,7 +29,7 @@ from pathlib import Path
 import click
 import msgspec
 
-from tcw.compiler.output_file import TRACE, OutputKind
+from tcw.compiler.trace.output_file import TRACE, OutputKind
 from tcw.compiler.trace.reader import read_trace
 from tcw.compiler.trace.records import Warned
 from tcw.compiler.trace.records.profile import CallProfile

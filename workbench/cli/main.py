@@ -63,7 +63,7 @@ class Verbs(click.Group):
 
 
 def _meant(name: str) -> str:
-    from tcw.compiler.control.error_words import meant
+    from tcw.compiler.protocol.error_words import meant
 
     if close := meant(name, VERBS):
         return close

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from tcw.compiler.output_file import OutputKind
+from tcw.compiler.trace.output_file import OutputKind
 from tcw.viewers.html import BEGIN
 from tcw.viewers.kit.lines import TextLine
 from tcw.viewers.reader import Reader

@@ -27,7 +27,7 @@ from typing import Any
 import click
 import msgspec
 
-from tcw.compiler.output_file import TRACE
+from tcw.compiler.trace.output_file import TRACE
 from tcw.compiler.trace.records import AnyRecord, End, Record, Trial
 from tcw.compiler.trace.records.profile import CallProfile
 from tcw.viewers.chrome_trace import CHROME, chrome_trace

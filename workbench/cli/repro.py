@@ -27,7 +27,7 @@ from typing import Any
 import click
 import msgspec
 
-from tcw.compiler.output_file import check, words, write
+from tcw.compiler.trace.output_file import check, words, write
 from tcw.compiler.trace.reader import TraceError
 from tcw.compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
 from tcw.viewers.collected import grouped

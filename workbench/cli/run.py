@@ -29,8 +29,8 @@ from pathlib import Path
 
 import click
 
-from tcw.compiler.output_file import safe_name
 from tcw.compiler.trace.bounded import trace_size
+from tcw.compiler.trace.output_file import safe_name
 from tcw.start_up import PACKAGES_VARIABLE, SAMPLE_VARIABLE, VARIABLE
 from tcw.workbench.request import codes
 from tcw.workbench.request.files import existing_file

@@ -19,9 +19,9 @@ from typing import Any
 
 import click
 
-from tcw.compiler.control.breakpoints import BreakpointError, parse
-from tcw.compiler.control.commands import Breakpoint
-from tcw.compiler.output_file import TRACE
+from tcw.compiler.protocol.breakpoints import BreakpointError, parse
+from tcw.compiler.protocol.commands import Breakpoint
+from tcw.compiler.trace.output_file import TRACE
 from tcw.workbench.cli.written_files import Outputs
 from tcw.workbench.request.options import (
     FileCommand,

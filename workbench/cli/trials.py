@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from msgspec import structs
 
-from tcw.compiler.control.commands import Measure, Rerun, TimeCalls
-from tcw.compiler.control.decisions import engine_of
+from tcw.compiler.protocol.commands import Measure, Rerun, TimeCalls
+from tcw.compiler.protocol.decision import engine_of
 from tcw.compiler.trace.records import (
     AnyRecord,
     CallEnd,

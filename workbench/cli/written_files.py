@@ -11,8 +11,8 @@ from pathlib import Path
 
 import click
 
-from tcw.compiler.edits import EditError, by_file
-from tcw.compiler.output_file import OutputKind, check, words, write
+from tcw.compiler.protocol.edits import EditError, by_file
+from tcw.compiler.trace.output_file import OutputKind, check, words, write
 from tcw.compiler.trace.records import End, Settings
 from tcw.workbench.request import codes
 from tcw.workbench.request.messages import say

@@ -25,8 +25,8 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from tcw.compiler.control.error_words import meant
-from tcw.compiler.plain_file import NotPlain, TooLarge, plain_file, read_at_most
+from tcw.compiler.protocol.error_words import meant
+from tcw.compiler.trace.plain_file import NotPlain, TooLarge, plain_file, read_at_most
 from tcw.viewers.plain import plain
 
 _CODE = ("model", "edit", "edits", "set", "torch-settings")

@@ -8,7 +8,7 @@ import tempfile
 import traceback
 
 from tcw.compiler.cache_folder import CacheRefused, cache_folder
-from tcw.compiler.control.error_words import error_line
+from tcw.compiler.protocol.error_words import error_line
 from tcw.workbench.request import codes
 from tcw.workbench.request.messages import say
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from tcw.compiler.plain_file import special
+from tcw.compiler.trace.plain_file import special
 from tcw.compiler.trace.reader import TraceError
 from tcw.compiler.trace.torch_logs.decoder import is_log as begins_like_log
 from tcw.compiler.trace.torch_logs.log_files import head_of, looks_like_log, process_of

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcw.compiler.output_file import is_recording
-from tcw.compiler.plain_file import NotPlain
+from tcw.compiler.trace.output_file import is_recording
+from tcw.compiler.trace.plain_file import NotPlain
 from tcw.compiler.trace.reader import TraceError
 from tcw.compiler.trace.torch_logs.log_digests import (
     Divergence,

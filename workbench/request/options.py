@@ -14,11 +14,12 @@ from typing import Any, Literal, TypeVar, cast
 import click
 from msgspec import structs
 
-from tcw.compiler.control.decisions import ENGINES as DECIDING
-from tcw.compiler.control.decisions import OverrideError, engine_of, read_overrides
-from tcw.compiler.control.stages import STAGES
-from tcw.compiler.control.torch_settings import SettingError, read_setting
-from tcw.compiler.edits import KINDS, EditError, read_edit
+from tcw.compiler.protocol.decision import ENGINES as DECIDING
+from tcw.compiler.protocol.decision import engine_of
+from tcw.compiler.protocol.edits import KINDS, EditError, read_edit
+from tcw.compiler.protocol.override_file import OverrideError, read_overrides
+from tcw.compiler.protocol.stages import STAGES
+from tcw.compiler.protocol.torch_settings import SettingError, read_setting
 from tcw.compiler.trace.records import Settings, Stage
 from tcw.compiler.trace.records.session import GradMode
 from tcw.viewers.teaching.predict import QUESTIONS

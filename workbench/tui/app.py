@@ -21,7 +21,7 @@ from textual.app import App
 from textual.color import Color
 from textual.filter import LineFilter
 
-from tcw.compiler.control.commands import Breakpoint
+from tcw.compiler.protocol.commands import Breakpoint
 from tcw.compiler.trace.reader import TraceError, open_trace
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.kit.theme import THEMES, Theme, ThemeName

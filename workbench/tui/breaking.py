@@ -7,7 +7,7 @@ from functools import partial
 
 from msgspec import structs
 
-from tcw.compiler.control.commands import Breakpoint, SetBreakpoints
+from tcw.compiler.protocol.commands import Breakpoint, SetBreakpoints
 from tcw.compiler.trace.bounded import bytes_of
 from tcw.viewers.panes import breakpoints as listed
 from tcw.workbench.tui.commands import command

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from msgspec import structs
 
-from tcw.compiler.control.commands import Measure, Rerun
-from tcw.compiler.control.decisions import APART
+from tcw.compiler.protocol.commands import Measure, Rerun
+from tcw.compiler.protocol.decision import APART
 from tcw.compiler.trace.records import Run, Settings
 from tcw.viewers.panes import decision_bar
 from tcw.viewers.panes import settings as listed

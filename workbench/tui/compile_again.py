@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tcw.compiler.control.commands import Breakpoint, Rerun
+from tcw.compiler.protocol.commands import Breakpoint, Rerun
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.plain import plain
 from tcw.viewers.recording import Recording, lines_of

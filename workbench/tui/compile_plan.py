@@ -16,9 +16,9 @@ from pathlib import Path
 import click
 from msgspec import structs
 
-from tcw.compiler.control.torch_settings import SettingError, read_setting
-from tcw.compiler.edits import KINDS, EditError, read_edit
-from tcw.compiler.plain_file import TooLarge, read_plain
+from tcw.compiler.protocol.edits import KINDS, EditError, read_edit
+from tcw.compiler.protocol.torch_settings import SettingError, read_setting
+from tcw.compiler.trace.plain_file import TooLarge, read_plain
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.recording import Recording, lines_of
 from tcw.viewers.words import bytes_text

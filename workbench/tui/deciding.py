@@ -8,8 +8,8 @@ from functools import partial, partialmethod
 
 from msgspec import structs
 
-from tcw.compiler.control.commands import Answer, Breakpoint, Rerun
-from tcw.compiler.decision import Decision
+from tcw.compiler.protocol.commands import Answer, Breakpoint, Rerun
+from tcw.compiler.protocol.decision import Decision
 from tcw.compiler.trace.records import AnyRecord, Settings, Warned
 from tcw.viewers.panes import decision_bar
 from tcw.viewers.plain import plain

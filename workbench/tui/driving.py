@@ -7,8 +7,8 @@ from functools import partialmethod
 
 from msgspec import structs
 
-from tcw.compiler.control.commands import AnyCommand, Breakpoint, Go, Mode, Pause, Stop
-from tcw.compiler.control.stops import Stops
+from tcw.compiler.protocol.commands import AnyCommand, Breakpoint, Go, Mode, Pause, Stop
+from tcw.compiler.protocol.stops import Stops
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import AnyRecord, Resumed, Waiting
 from tcw.compiler.trace.refs import Ref

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 from textual.message import Message
 
-from tcw.compiler.control.commands import AnyCommand, Breakpoint
-from tcw.compiler.output_file import is_recording
+from tcw.compiler.protocol.commands import AnyCommand, Breakpoint
 from tcw.compiler.trace.losses import Losses
+from tcw.compiler.trace.output_file import is_recording
 from tcw.compiler.trace.reader import (
     CHUNK,
     Decoder,

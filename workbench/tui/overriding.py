@@ -11,8 +11,9 @@ from pathlib import Path
 
 from msgspec import structs
 
-from tcw.compiler.control.decisions import APART, ENGINES, FUSE, OverrideError, read_overrides
-from tcw.compiler.output_file import OutputKind, check, write
+from tcw.compiler.protocol.decision import APART, ENGINES, FUSE
+from tcw.compiler.protocol.override_file import OverrideError, read_overrides
+from tcw.compiler.trace.output_file import OutputKind, check, write
 from tcw.compiler.trace.records import AnyRecord, Decided, Resumed, Run, Settings, Start, Waiting
 from tcw.viewers.command_line import command_line
 from tcw.viewers.panes.targets import ToBreakpoint, ToOverride

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tcw.compiler.control.commands import Go
+from tcw.compiler.protocol.commands import Go
 from tcw.compiler.trace.compile_names import compile_of
 from tcw.compiler.trace.records import AnyRecord, Decided, Waiting
 from tcw.viewers.panes import score

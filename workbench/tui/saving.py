@@ -7,8 +7,8 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from tcw.compiler.output_file import check, safe_name, write
-from tcw.compiler.output_file import words as why
+from tcw.compiler.trace.output_file import check, safe_name, write
+from tcw.compiler.trace.output_file import words as why
 from tcw.viewers.drawing.export import FORMATS, ExportError, suggested
 from tcw.viewers.drawing.export import export as export_graph
 from tcw.viewers.plain import plain

@@ -11,7 +11,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from tcw.compiler.control.decisions import APART, FUSE, split_id
+from tcw.compiler.protocol.decision import APART, FUSE, split_id
 from tcw.viewers.kit.spans import Span, width_of
 from tcw.viewers.kit.theme import Theme, Tint
 from tcw.viewers.panes import timeline

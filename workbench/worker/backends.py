@@ -17,9 +17,9 @@ from torch._dynamo import eval_frame
 from tcw.compiler.control.describe import describe
 from tcw.compiler.control.hooks import Hook, during, patch
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.control.torch_settings import SettingError, TorchSetting, read_setting
 from tcw.compiler.control.user_error import UserError
 from tcw.compiler.graphs.lines import is_users_own
+from tcw.compiler.protocol.torch_settings import SettingError, TorchSetting, read_setting
 from tcw.compiler.trace.records import Engine, Settings, Warned
 from tcw.workbench.worker.worker_recorder import WorkerRecorder
 

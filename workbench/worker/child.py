@@ -17,7 +17,7 @@ import uuid
 
 import msgspec
 
-from tcw.compiler.control.commands import AnyCommand
+from tcw.compiler.protocol.commands import AnyCommand
 from tcw.compiler.trace.reader import TraceDecoder
 from tcw.compiler.trace.records import End, Failure, Record, Start
 from tcw.workbench import own_command

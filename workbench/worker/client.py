@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from tcw.compiler.control.commands import AnyCommand, Breakpoint, Rerun, SetBreakpoints, Stop
+from tcw.compiler.protocol.commands import AnyCommand, Breakpoint, Rerun, SetBreakpoints, Stop
 from tcw.compiler.trace.records import (
     AnyRecord,
     End,

@@ -13,6 +13,7 @@ import msgspec
 from tcw.compiler.control.hooks import Hook
 from tcw.compiler.processor import processor_name
 from tcw.compiler.trace.records import HookStatus
+from tcw.workbench.worker.failures import NO_TORCH
 from tcw.workbench.worker.findings import Findings
 from tcw.workbench.worker.toolchain import compiler_fault, compiler_version
 
@@ -59,7 +60,7 @@ def _imported(name: str) -> tuple[Any, str]:
         return importlib.import_module(name), ""
     except ModuleNotFoundError as error:
         if error.name == name:
-            return None, f"{name} is not installed in the environment of {sys.executable}"
+            return None, NO_TORCH if name == "torch" else f"{name} is not installed"
         return None, f"{name} cannot be imported: {error}"
     except Exception as error:
         return None, f"{name} cannot be imported: {type(error).__name__}: {error}"

@@ -17,13 +17,13 @@ import msgspec
 import torch
 
 from tcw.compiler import pipeline
-from tcw.compiler.control.commands import Rerun, TimeCalls
 from tcw.compiler.control.live import Live
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.control.stages import reached
 from tcw.compiler.control.user_error import UserError
 from tcw.compiler.measure.calls.runs import Model, RandomState, original_of, prepare
 from tcw.compiler.measure.what_if.finished_run import FinishedRun
+from tcw.compiler.protocol.commands import Rerun, TimeCalls
+from tcw.compiler.protocol.stages import reached
 from tcw.compiler.trace.records import CallTimes, Engine, Settings, Warned
 from tcw.compiler.trace.writer import TraceWriter
 from tcw.workbench.worker import measuring_hooks

@@ -19,8 +19,8 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType
 
 from tcw.compiler.control.user_error import UserError
-from tcw.compiler.edits import EditError, by_file, edited, read_edit
 from tcw.compiler.graphs.lines import is_users_own
+from tcw.compiler.protocol.edits import EditError, by_file, edited, read_edit
 from tcw.compiler.trace.records import Location, Settings
 
 _texts: dict[str, str] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 import traceback
 from pathlib import Path
 from types import ModuleType
@@ -27,6 +28,9 @@ TORCH_FRAMES = 3
 """Frames inside torch that a traceback keeps: the deepest ones."""
 _TRACEBACK_LIMIT = 200_000
 
+NO_TORCH = (
+    f"torch is not installed in {sys.executable}: pip install 'torch-compile-workbench[torch]'"
+)
 
 Ended = tuple[Status, int | None]
 """Status and exit code for the end record."""

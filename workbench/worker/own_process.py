@@ -19,8 +19,8 @@ from typing import Any
 
 from tcw.compiler import pipeline
 from tcw.compiler.capture.settings import record_changes
-from tcw.compiler.output_file import OutputRefused, safe_name
 from tcw.compiler.trace.bounded import SizeBound, trace_size
+from tcw.compiler.trace.output_file import OutputRefused, safe_name
 from tcw.compiler.trace.records import End, Settings, Status
 from tcw.compiler.trace.writer import TraceWriter
 from tcw.start_up import SAMPLE_VARIABLE

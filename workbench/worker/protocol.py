@@ -7,7 +7,7 @@ import signal
 
 import msgspec
 
-from tcw.compiler.control.commands import Rerun
+from tcw.compiler.protocol.commands import Rerun
 from tcw.compiler.trace.records import Part, Settings
 from tcw.compiler.trace.writer import clean
 

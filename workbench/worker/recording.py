@@ -16,7 +16,7 @@ from tcw.compiler.trace.writer import TraceWriter
 from tcw.workbench.worker.blame import of_recording
 from tcw.workbench.worker.edited import edited_texts, read_as
 from tcw.workbench.worker.exits import RECORDS_CLOSED, flush_output, leave, watch_os_exit
-from tcw.workbench.worker.failures import Ended, failure_of
+from tcw.workbench.worker.failures import NO_TORCH, Ended, failure_of
 from tcw.workbench.worker.pipes import Pipes
 from tcw.workbench.worker.protocol import DUMP_SIGNAL, Job
 from tcw.workbench.worker.specification import specified
@@ -112,12 +112,13 @@ def _perform(recorder: WorkerRecorder, job: Job, live: Live | None, resting: lis
     except ImportError as error:
         if (error.name or "").partition(".")[0] != "torch":
             raise
+        broken = f"torch in {sys.executable} cannot be imported: install it again"
         recorder.emit(
             Failure(
                 doing="importing torch",
                 type=type(error).__name__,
                 message=str(error),
-                hint=f"install torch in the environment of {sys.executable}",
+                hint=NO_TORCH if error.name == "torch" else broken,
             )
         )
         return "failed", None

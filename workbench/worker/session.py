@@ -14,10 +14,10 @@ import torch
 
 from tcw.compiler import pipeline
 from tcw.compiler.capture import settings as settings_hook
-from tcw.compiler.control.stages import reached
 from tcw.compiler.control.user_error import UserError
 from tcw.compiler.measure.calls.runs import Model, RandomState, Twin, original_of
 from tcw.compiler.measure.rounds.speed import time_engines
+from tcw.compiler.protocol.stages import reached
 from tcw.compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
 from tcw.workbench.worker.backends import applied, counting_calls, register, warn_if_replaced
 from tcw.workbench.worker.engine_calls import EngineCalls

@@ -7,7 +7,7 @@ import os
 import platform
 import time
 
-from tcw.compiler.control.commands import Rerun
+from tcw.compiler.protocol.commands import Rerun
 from tcw.compiler.trace.records import Run, Settings, Start
 from tcw.compiler.trace.records.base import SCHEMA_VERSION
 

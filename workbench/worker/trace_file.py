@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tcw.compiler.output_file import SAFELY, TRACE, OutputRefused, check, check_open, words
+from tcw.compiler.trace.output_file import SAFELY, TRACE, OutputRefused, check, check_open, words
 from tcw.compiler.trace.records import AnyRecord, Record
 from tcw.compiler.trace.writer import TraceWriter, write_whole
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from tcw.compiler.capture.advice import branches
 from tcw.compiler.capture.advice.broken import Advised, Broken, calls, parse
 from tcw.compiler.capture.advice.sizes import DYNAMIC_SHAPE, NUMBER
-from tcw.compiler.edits.kinds import MATH
+from tcw.compiler.protocol.edits.kinds import MATH
 from tcw.compiler.trace.records import Advice
 
 ITEM = "Unsupported Tensor.item() call"

@@ -7,7 +7,7 @@ import copy
 import re
 
 from tcw.compiler.capture.advice.broken import BUILTIN, SKIPPED, Advised, Broken, calls
-from tcw.compiler.edits.kinds import is_size
+from tcw.compiler.protocol.edits.kinds import is_size
 from tcw.compiler.trace.records import Advice
 
 _LOGGER = re.compile(r"<(?P<kind>[\w.]*Logger|RootLogger) [^>]*>\.(?P<method>\w+)")

@@ -40,7 +40,7 @@ class GraphState:
     members: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Name of a nest or call -> the operations that it computes, including inlined ones."""
     parts: dict[object, int] = field(default_factory=dict)
-    """See tcw.compiler.engine.records.touched."""
+    """See tcw.compiler.engine.records.lowered."""
     kernels: dict[str, str] = field(default_factory=dict)
     """Name of a nest or call -> `k4 softmax`."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Literal
 
-from tcw.compiler.decision import Decision
 from tcw.compiler.engine.records.compiled import GraphState
 from tcw.compiler.fusion.fuse import Fusion
 from tcw.compiler.fusion.pairs import Pair
 from tcw.compiler.loops.graph import Call, Reduce, Scan
 from tcw.compiler.loops.nest import Nest
+from tcw.compiler.protocol.decision import Decision
 from tcw.compiler.trace.byte_counts import bytes_text
 from tcw.compiler.trace.records import FusionGroup, FusionGroups, FusionPair, FusionRound, Record
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from tcw.compiler.codegen.unit import Function
-from tcw.compiler.engine.aten import calls_aten
 from tcw.compiler.engine.records.compiled import GraphState
+from tcw.compiler.engine.uncompiled import calls_aten
 from tcw.compiler.graphs.nodes import target_name
 from tcw.compiler.loops.graph import DRAWS, Call
 from tcw.compiler.loops.nest import Nest

@@ -9,7 +9,6 @@ from torch import fx
 from tcw.compiler.codegen.unit import Unit
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.control.stages import reached
 from tcw.compiler.engine.records.compiled import GraphState
 from tcw.compiler.engine.records.fused import FusionRecords, groups_record, take_members
 from tcw.compiler.engine.records.generated import call_records, kernel_records, name_kernels
@@ -20,9 +19,9 @@ from tcw.compiler.graphs.current import current_compile_id
 from tcw.compiler.loops.graph import Graph
 from tcw.compiler.loops.nest import Program
 from tcw.compiler.memory.plan import Plan
+from tcw.compiler.protocol.stages import reached
 from tcw.compiler.runtime.artifact import Artifact
-from tcw.compiler.runtime.cached import Outcome, words
-from tcw.compiler.runtime.graph_cache import Hit
+from tcw.compiler.runtime.graph_cache import Hit, Outcome, miss_in_words
 from tcw.compiler.trace.records import CacheLookup, Record, Stage, StageStart
 
 
@@ -120,7 +119,7 @@ class GraphRecords:
                 compile_id=compile_id,
                 graph=graph,
                 key=key,
-                missed=words(found),
+                missed=miss_in_words(found),
             )
             artifact = outcome.compiled.artifact
             if artifact.unit:

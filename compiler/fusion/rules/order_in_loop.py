@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tcw.compiler.decision import MOST_BETWEEN
 from tcw.compiler.fusion.dependencies import Computation, Dependencies
 from tcw.compiler.fusion.groups import Group, Space
 from tcw.compiler.fusion.leaves import reads
@@ -14,6 +13,7 @@ from tcw.compiler.fusion.weights import instructions
 from tcw.compiler.loops.expressions import Load
 from tcw.compiler.loops.graph import Compute, Map, Scan, Store
 from tcw.compiler.loops.layouts import compose_views
+from tcw.compiler.protocol.decision import MOST_BETWEEN
 
 POINTERS = 64
 """Maximum number of arrays in one loop."""

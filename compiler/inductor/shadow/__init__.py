@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from tcw.compiler.control.hooks import RecordingHook, Uninstall
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.control.stages import reached
 from tcw.compiler.gpu.architectures import ARCHITECTURES, DEFAULT
+from tcw.compiler.protocol.stages import reached
 from tcw.compiler.trace.records import HookStatus, Settings
 
 

@@ -19,16 +19,16 @@ from torch._inductor import compile_fx, config
 from torch._inductor.graph import GraphLowering
 
 from tcw.compiler.cache_folder import CacheRefused, cache_folder
-from tcw.compiler.control.error_words import error_line
 from tcw.compiler.control.hooks import Uninstall, during, patch
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.gpu.architectures import Architecture
-from tcw.compiler.gpu.binaries import Binary, record
+from tcw.compiler.gpu.machine_code import Binary, record
 from tcw.compiler.gpu.retarget import retarget, tell_of_cpu_calls
 from tcw.compiler.inductor.predicted import predicting
 from tcw.compiler.inductor.shadow.device import NoGuard, pretending
 from tcw.compiler.inductor.shadow.triton_sources import assemble, kernel_sources
 from tcw.compiler.inductor.shadow.undisturbed import undisturbed
+from tcw.compiler.protocol.error_words import error_line
 from tcw.compiler.trace.records import Kernel, Progress, Record
 
 WITHOUT_TIMING: dict[str, object] = dict.fromkeys(

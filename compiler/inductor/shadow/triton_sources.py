@@ -26,7 +26,7 @@ from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
 from tcw.compiler.control.hooks import patch
 from tcw.compiler.gpu.architectures import Architecture
-from tcw.compiler.gpu.binaries import Binary, read, words
+from tcw.compiler.gpu.machine_code import Binary, read, words
 from tcw.compiler.trace.writer import text_hash
 
 

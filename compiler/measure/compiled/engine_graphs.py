@@ -16,8 +16,8 @@ import torch
 from torch import fx
 
 from tcw.compiler.codegen.launcher.segment import STACK_BYTES
-from tcw.compiler.engine.aten import AsItIs
 from tcw.compiler.engine.recording import watching
+from tcw.compiler.engine.uncompiled import UncompiledGraph
 from tcw.compiler.measure.compiled.alone import (
     CompiledGraph,
     NotAlone,
@@ -60,7 +60,7 @@ class _Call:
 class AtenGraph(CompiledGraph):
     """A graph that the engine left to ATen."""
 
-    def __init__(self, graph: str, left: AsItIs) -> None:
+    def __init__(self, graph: str, left: UncompiledGraph) -> None:
         super().__init__(left.call)
         self.graph = graph
         self.left = left

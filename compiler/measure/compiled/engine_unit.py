@@ -15,13 +15,12 @@ from typing import Any
 
 from tcw.compiler.codegen.launcher.segment import KernelSite
 from tcw.compiler.measure.compiled.alone import NotAlone
-from tcw.compiler.runtime.artifact import Artifact
+from tcw.compiler.runtime.artifact import Artifact, Unavailable
 from tcw.compiler.runtime.build import BuildFailed
 from tcw.compiler.runtime.compiled import Boxed, loaded_segments
 from tcw.compiler.runtime.libraries import LibrarySource, library
 from tcw.compiler.runtime.store import usable_store
 from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler, unit_libraries
-from tcw.compiler.runtime.unavailable import Unavailable
 
 _TRIES = 401
 _HEAD = """

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from tcw.compiler.control.error_words import error_line
 from tcw.compiler.measure.precision import operations
 from tcw.compiler.measure.precision.arithmetic import Arithmetic, Noisy, NotComparable, Own
+from tcw.compiler.protocol.error_words import error_line
 
 
 class Evaluator:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from tcw.compiler.codegen.unit import DeviceKernel
-from tcw.compiler.runtime.gpu.stages import Metadata, Ptx, assembled, load_module, to_ptx
+from tcw.compiler.runtime.gpu.triton_stages import Metadata, Ptx, assembled, load_module, to_ptx
 from tcw.compiler.runtime.store import FileStore, digest
 
 T = TypeVar("T")

@@ -122,7 +122,7 @@ class Advice(Part):
     options: tuple[str, ...] = ()
     """Options of tcw that do the same without a changed source: `--mark-dynamic`, `x:1`."""
     edit: str = ""
-    """The kind of edit in `compiler/edits` that does it: `always`."""
+    """The kind of edit in `compiler/protocol/edits` that does it: `always`."""
 
 
 class Text(Record):

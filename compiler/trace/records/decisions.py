@@ -60,7 +60,7 @@ class FusionPair(Part):
 
 
 class Decided(Record):
-    """A `tcw.compiler.decision.Decision` and its choice.
+    """A `tcw.compiler.protocol.decision.Decision` and its choice.
 
     Written each time that the decision is made, and before, without a choice, if the compile waits
     for a person to make it. Inductor tests a pair in several rounds: there `choice` says whether

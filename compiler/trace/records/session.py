@@ -9,7 +9,16 @@ from msgspec import Meta
 from tcw.compiler.trace.records.base import *
 
 Stage = Literal[
-    "load", "capture", "autograd", "lowering", "fusion", "memory", "codegen", "build", "run"
+    "load",
+    "capture",
+    "autograd",
+    "passes",
+    "lowering",
+    "fusion",
+    "memory",
+    "codegen",
+    "build",
+    "run",
 ]
 GradMode = Literal["grad", "no-grad", "inference", "train"]
 Engine = Literal["inductor", "tcw"]

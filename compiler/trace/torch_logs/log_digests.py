@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from tcw.compiler.plain_file import NotPlain
+from tcw.compiler.trace.plain_file import NotPlain
 from tcw.compiler.trace.torch_logs.entries import HEADER, LONGEST
 from tcw.compiler.trace.torch_logs.log_files import open_log, rank_of
 from tcw.compiler.trace.unpacked import UnknownCompression

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from tcw.compiler.plain_file import NotPlain, open_plain
+from tcw.compiler.trace.plain_file import NotPlain, open_plain
 from tcw.compiler.trace.unpacked import Joined, UnknownCompression, unpacked
 
 _NAME = re.compile(r"^(?P<name>.+?\.log)(?:\.(?P<part>\d{1,6}))?(?P<packed>\.gz|\.zst)?$")

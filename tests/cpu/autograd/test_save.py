@@ -13,8 +13,7 @@ from torch._functorch import partitioners
 
 from tcw.compiler.autograd.failed_cut import why_failed
 from tcw.compiler.autograd.save import forbidden
-from tcw.compiler.control.decisions import RECOMPUTE, SAVE
-from tcw.compiler.decision import Decision
+from tcw.compiler.protocol.decision import RECOMPUTE, SAVE, Decision
 from tcw.compiler.trace.records import Partition, Warned
 from tests.cpu.inductor.recorded import Recorded, record
 from tests.decided import outcomes

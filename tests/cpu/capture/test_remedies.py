@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from tcw.compiler.control.torch_settings import read_setting
+from tcw.compiler.protocol.torch_settings import read_setting
 from tcw.viewers.summary.profile.causes.remedies import SETTINGS
 
 REGISTRY = Path(torch._dynamo.__file__).parent / "graph_break_registry.json"

@@ -28,13 +28,13 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
 from tcw.compiler.engine.compile import load_families
-from tcw.compiler.engine.decompositions import decompositions
 from tcw.compiler.engine.partition import partition
 from tcw.compiler.fusion import build_nest
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.loops.nest import Nest
 from tcw.compiler.lowering.driver import lower
+from tcw.compiler.rewrites.decompositions import decompositions
 
 FILE = Path(__file__).with_name("model_groups.py")
 MOST = 30

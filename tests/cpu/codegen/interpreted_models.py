@@ -32,16 +32,16 @@ from torch.utils import _pytree as pytree
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.triton_unit import unit
 from tcw.compiler.codegen.unit import DeviceKernel
-from tcw.compiler.control.decisions import Gate
 from tcw.compiler.engine.compile import load_families
-from tcw.compiler.engine.decompositions import decompositions
 from tcw.compiler.engine.partition import partition
-from tcw.compiler.engine.wide_sums import wide_sums
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.loops.nest import Program
 from tcw.compiler.lowering.driver import lower
+from tcw.compiler.rewrites.decompositions import decompositions
+from tcw.compiler.rewrites.subject import Subject
+from tcw.compiler.rewrites.wide_sums import wide_sums
 from tests.cpu.codegen.model_groups import GROUPS
 from tests.cpu.codegen.nests import programs
 
@@ -168,7 +168,7 @@ def of_sample(sample: str, dtype: str) -> str:
     """How a sample model differs from eager; "" if it does not."""
 
     def compiler(module: fx.GraphModule, inputs: Sequence[Any]) -> Any:
-        wide_sums(module, gate=Gate())
+        wide_sums(Subject(module))
         program = fuse(lower(module, "graph"), machine=GPU).program
         return make_boxed_func(lambda *given: run(program, given))
 

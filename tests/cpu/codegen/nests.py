@@ -22,9 +22,6 @@ from tcw.compiler.codegen.cpp.isa import COMPILE_FLAGS, Isa
 from tcw.compiler.codegen.cpp.nests import emit
 from tcw.compiler.codegen.cpp.vocabulary import DIVISION_BY_ZERO, INDEX_OUT_OF_RANGE, Vocabulary
 from tcw.compiler.codegen.unit import Function, Unit, buffer_dtypes
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.engine.decompositions import decompositions
-from tcw.compiler.engine.wide_sums import wide_sums
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.fusion.weights import CPU, GPU, Machine
 from tcw.compiler.gpu.retarget import DEVICE, retarget
@@ -33,6 +30,9 @@ from tcw.compiler.loops.interpreter.state import State
 from tcw.compiler.loops.nest import Nest, Program
 from tcw.compiler.loops.sizes import evaluate
 from tcw.compiler.lowering.driver import lower
+from tcw.compiler.rewrites.decompositions import decompositions
+from tcw.compiler.rewrites.subject import Subject
+from tcw.compiler.rewrites.wide_sums import wide_sums
 from tcw.compiler.runtime.toolchain import instruction_set
 from tests.cpu.codegen.units import COMPILER, compiler_command
 from tests.cpu.lowering.harness import settings_of_aot
@@ -223,7 +223,7 @@ def _programs(
 def _for_gpu(module: Any, inputs: Sequence[Any]) -> Any:
     """The graph that a GPU gets, except that what ATen calls allocate is on the CPU."""
     moved, _ = retarget(module, inputs)
-    wide_sums(moved, gate=Gate())
+    wide_sums(Subject(moved))
     for node in moved.graph.nodes:
         node.args = map_aggregate(node.args, _here)
         node.kwargs = map_aggregate(node.kwargs, _here)

@@ -16,9 +16,9 @@ from tcw.compiler.codegen.unit import DeviceModule
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.runtime.gpu import binaries as module
-from tcw.compiler.runtime.gpu import stages
+from tcw.compiler.runtime.gpu import triton_stages as stages
 from tcw.compiler.runtime.gpu.binaries import binaries, code_of
-from tcw.compiler.runtime.gpu.stages import NoTriton, compiled, load_module, to_ptx
+from tcw.compiler.runtime.gpu.triton_stages import NoTriton, compiled, load_module, to_ptx
 from tcw.compiler.runtime.store import FileStore
 from tests.cpu.codegen.nests import programs
 

@@ -16,8 +16,8 @@ from tcw.compiler.codegen.cpp.isa import AVX512
 from tcw.compiler.codegen.cpp.nests import emit
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 from tcw.compiler.codegen.unit import buffer_dtypes
-from tcw.compiler.decision import Decision
 from tcw.compiler.loops.nest import Nest
+from tcw.compiler.protocol.decision import Decision
 from tests.cpu.codegen.nest_cases import Case, floats, mixed
 from tests.cpu.codegen.nests import programs
 from tests.cpu.codegen.test_nests import check

@@ -18,7 +18,7 @@ from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.loops.nest import Program
 from tcw.compiler.lowering.driver import lower
-from tcw.compiler.runtime.gpu.stages import compiled, load_module
+from tcw.compiler.runtime.gpu.triton_stages import compiled, load_module
 
 pytest.importorskip("triton")
 

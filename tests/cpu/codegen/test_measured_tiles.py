@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-import tcw.compiler.runtime.gpu.measure as measure
+import tcw.compiler.runtime.gpu.kernel_times as measure
 from tcw.compiler.codegen.triton.kernel import TritonKernel
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.triton_unit import unit
@@ -19,7 +19,7 @@ from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.loops.nest import Program
 from tcw.compiler.runtime.gpu.driver import DriverError
-from tcw.compiler.runtime.gpu.measure import Timing
+from tcw.compiler.runtime.gpu.kernel_times import Timing
 from tcw.compiler.runtime.store import FileStore
 from tests.cpu.codegen.nests import programs
 

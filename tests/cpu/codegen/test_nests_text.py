@@ -16,8 +16,8 @@ from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
 from tcw.compiler.codegen.cpp.vocabulary.types import bits_of
 from tcw.compiler.codegen.unit import buffer_dtypes
 from tcw.compiler.engine.backend import backend
-from tcw.compiler.engine.decompositions import decompositions
 from tcw.compiler.loops.nest import Nest
+from tcw.compiler.rewrites.decompositions import decompositions
 from tests.cpu.codegen.nests import programs
 from tests.cpu.codegen.texts import text
 

@@ -12,11 +12,11 @@ import torch
 from tcw.compiler.codegen.triton.limits import Limits
 from tcw.compiler.codegen.triton.triton_unit import unit
 from tcw.compiler.codegen.unit import Unit
-from tcw.compiler.decision import Decision
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.memory.planner import plan
-from tcw.compiler.runtime.gpu.stages import compiled, load_module
+from tcw.compiler.protocol.decision import Decision
+from tcw.compiler.runtime.gpu.triton_stages import compiled, load_module
 from tests.cpu.codegen.nests import programs
 
 pytest.importorskip("triton")

@@ -17,7 +17,7 @@ from tcw.compiler.codegen.triton.triton_unit import unit
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.runtime.gpu.binaries import binaries, code_of
-from tcw.compiler.runtime.gpu.stages import compiled, load_module
+from tcw.compiler.runtime.gpu.triton_stages import compiled, load_module
 from tcw.compiler.runtime.store import FileStore
 from tests.cpu.codegen.nest_cases import Case, floats, mixed
 from tests.cpu.codegen.nests import programs

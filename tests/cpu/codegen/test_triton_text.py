@@ -15,12 +15,12 @@ from tcw.compiler.codegen.triton.nest_kernels import emit
 from tcw.compiler.codegen.triton.together import launches
 from tcw.compiler.codegen.triton.triton_unit import host_body, named, unit
 from tcw.compiler.codegen.unit import buffer_dtypes
-from tcw.compiler.decision import Decision
 from tcw.compiler.fusion.weights import GPU
 from tcw.compiler.gpu.architectures import ARCHITECTURES
 from tcw.compiler.loops.nest import Nest
 from tcw.compiler.memory.plan import Segment
 from tcw.compiler.memory.planner import plan
+from tcw.compiler.protocol.decision import Decision
 from tcw.compiler.runtime.assemble import assemble
 from tcw.compiler.runtime.libraries import without_comments
 from tests.cpu.codegen.nests import programs

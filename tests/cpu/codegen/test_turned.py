@@ -11,8 +11,8 @@ import torch
 from tcw.compiler.codegen.cpp.cpp_unit import unit
 from tcw.compiler.codegen.cpp.isa import AVX512, Isa, runnable
 from tcw.compiler.codegen.cpp.vocabulary import Vocabulary
-from tcw.compiler.decision import Decision
 from tcw.compiler.processor import feature_flags
+from tcw.compiler.protocol.decision import Decision
 from tests.cpu.codegen.nests import compile_programs, programs
 from tests.cpu.codegen.test_transposes import numbers, text_of
 from tests.cpu.codegen.units import each_isa

@@ -23,14 +23,14 @@ import torch
 
 import tcw.compiler.engine.compile as stages
 import tcw.compiler.engine.targets as targets
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.control.recorded import decided_record
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.fusion.fuse import Fusion
 from tcw.compiler.loops.graph import Graph
 from tcw.compiler.loops.printer import graph_text, program_text
 from tcw.compiler.memory.plan import Plan
+from tcw.compiler.protocol.decision_records import decided_record
 from tcw.compiler.runtime.artifact import Artifact
 from tcw.viewers.summary import summarise
 from tcw.viewers.text.lines import to_text

@@ -381,7 +381,7 @@ def noting() -> Iterator[Notes]:
     """The number of graphs that reach the engine inside, and the reasons why operations are left to
     ATen."""
     notes = Notes(0, [])
-    lower, gave_up, compile_graph = stage.lower, stage.gave_up, entry.compile_graph
+    lower, report_failure, compile_graph = stage.lower, stage.report_failure, entry.compile_graph
 
     def lowered(*args: Any, **kwargs: Any) -> Any:
         graph = lower(*args, **kwargs)
@@ -397,11 +397,15 @@ def noting() -> Iterator[Notes]:
             raise error
         notes.reasons.append(f"whole graph: {error}")
 
-    stage.lower, stage.gave_up, entry.compile_graph = lowered, given_up, compiled
+    stage.lower, stage.report_failure, entry.compile_graph = lowered, given_up, compiled
     try:
         yield notes
     finally:
-        stage.lower, stage.gave_up, entry.compile_graph = lower, gave_up, compile_graph
+        stage.lower, stage.report_failure, entry.compile_graph = (
+            lower,
+            report_failure,
+            compile_graph,
+        )
 
 
 def checked(module: Any, compiled: Function) -> Function:

@@ -13,9 +13,10 @@ import torch.nn.functional as F
 
 import tcw.compiler.engine.compile as stages
 import tcw.compiler.engine.targets as targets
-from tcw.compiler.control.decisions import APART, FUSE, Gate, split_id
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
+from tcw.compiler.protocol.decision import APART, FUSE, split_id
 
 Inputs = tuple[torch.Tensor, ...]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.engine.aligned_products import ALIGNED, aligned_products
+from tcw.compiler.rewrites.aligned_products import ALIGNED, aligned_products
+from tcw.compiler.rewrites.subject import Subject
 from tests.cpu.engine.test_cuda_graphs import graph_of
 
 aten = torch.ops.aten
@@ -57,7 +57,8 @@ def test_products(name: str) -> None:
     x = torch.randn(1 << 21).bfloat16() / 8
     module = graph_of(function, x)
     expected = module.forward(x)
-    assert aligned_products(module, graph="0/0/inference", gate=Gate()) == padded
+    assert aligned_products(Subject(module, graph="0/0/inference")) == padded
+    module.recompile()
     for node in module.graph.nodes:
         if padded and node.target is aten.mm.default:
             sizes = [one.meta["val"].shape for one in (*node.args, node)]
@@ -80,7 +81,8 @@ def test_a_gradient_that_is_read_three_times_is_padded_once() -> None:
     x = torch.randn(1 << 21).bfloat16() / 8
     module = graph_of(backward, x)
     expected = module.forward(x)
-    assert aligned_products(module, graph="0/0/backward", gate=Gate()) == 2
+    assert aligned_products(Subject(module, graph="0/0/backward")) == 2
+    module.recompile()
     pads = [n for n in module.graph.nodes if n.target is aten.constant_pad_nd.default]
     own = [n for n in pads if n.meta["val"].shape == (BIG, 1016)]
     (gradient,) = {n.args[0] for n in own}
@@ -94,8 +96,6 @@ def test_a_gradient_that_is_read_three_times_is_padded_once() -> None:
 def test_other_dtypes_and_the_cpu_are_left_alone() -> None:
     function = mm(lying(BIG, BIG), lying(BIG, 1021))
     assert (
-        aligned_products(
-            graph_of(function, torch.randn(1 << 21)), graph="0/0/inference", gate=Gate()
-        )
+        aligned_products(Subject(graph_of(function, torch.randn(1 << 21)), graph="0/0/inference"))
         == 0
     )

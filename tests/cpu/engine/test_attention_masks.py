@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import fx
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.engine.attention_masks import ATTENTION, attention_masks
 from tcw.compiler.engine.backend import backend
+from tcw.compiler.rewrites.attention_masks import ATTENTION, attention_masks
+from tcw.compiler.rewrites.subject import Subject
 from tcw.compiler.trace.records import Decided
 from tests.cpu.worker.recorded import recorded
 from tests.long import mostly_long
@@ -136,7 +136,8 @@ def test_a_mask_is_what_it_is(mask: Callable[[Any], Any], kind: str) -> None:
     torch.manual_seed(0)
     expected = attention(mask)(x)
     module = captured(attention(mask), x, dynamic=False)
-    changed = attention_masks(module, graph="0/0/inference", gate=Gate())
+    changed = attention_masks(Subject(module, graph="0/0/inference"))
+    module.recompile()
     assert changed == (kind in ("is-causal", "none"))
     (node,) = (one for one in module.graph.nodes if one.target is ATTENTION)
     assert (node.kwargs["attn_mask"] is None) == (kind in ("is-causal", "none"))
@@ -152,12 +153,12 @@ def test_other_lengths_of_keys_keep_the_mask() -> None:
         )
 
     module = captured(run, torch.randn(1, 1, L, 8), torch.randn(1, 1, L + 1, 8), dynamic=False)
-    assert attention_masks(module, graph="0/0/inference", gate=Gate()) == 0
+    assert attention_masks(Subject(module, graph="0/0/inference")) == 0
 
 
 def test_sizes_that_may_change_keep_the_mask() -> None:
     module = captured(attention(causal), torch.randn(2, 3, L, 8), dynamic=True)
-    assert attention_masks(module, graph="0/0/inference", gate=Gate()) == 0
+    assert attention_masks(Subject(module, graph="0/0/inference")) == 0
 
 
 def test_gradients() -> None:
@@ -222,7 +223,7 @@ def test_models_of_transformers_attend_without_a_mask(name: str) -> None:
     inputs = (torch.randn(2, 3, 32, 32),) if name == "ViTModel" else (tokens,)
     with torch.no_grad():
         module = captured(model, *inputs)
-        attention_masks(module, graph="0/0/inference", gate=Gate())
+        attention_masks(Subject(module, graph="0/0/inference"))
         calls = [one for one in module.graph.nodes if one.target is ATTENTION]
         assert calls
         assert all(one.kwargs["attn_mask"] is None for one in calls)

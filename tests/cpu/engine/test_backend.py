@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from tcw.compiler.control.decisions import OverrideError
 from tcw.compiler.engine.backend import UnknownOption, backend
+from tcw.compiler.protocol.override_file import OverrideError
 
 
 class Net(nn.Module):

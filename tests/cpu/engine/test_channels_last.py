@@ -13,10 +13,11 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch._functorch.aot_autograd import make_boxed_func
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.backend import backend
-from tcw.compiler.engine.channels_last import channels_last, report_strides
 from tcw.compiler.gpu.retarget import retarget
+from tcw.compiler.rewrites.channels_last import channels_last, report_strides
+from tcw.compiler.rewrites.subject import Subject
 
 
 class Images(nn.Module):
@@ -39,7 +40,7 @@ def compiled(model: Callable[..., Any], gate: Gate | None = None) -> tuple[Any, 
             output = next(n for n in module.graph.nodes if n.op == "output")
             promised = 0 if kind == "backward" else len(output.args[0])
             options: Any = {"kind": kind, "promised": promised, "gate": gate or Gate()}
-            converted.append(channels_last(module, inputs, graph=f"0/0/{kind}", **options))
+            converted.append(channels_last(Subject(module, inputs, graph=f"0/0/{kind}", **options)))
             if kind == "forward":
                 report_strides(module)
             return make_boxed_func(module.forward)
@@ -60,9 +61,7 @@ def watched(model: Callable[..., Any]) -> tuple[Any, list[tuple[tuple[int, ...],
     orders = []
 
     def backward(module: Any, inputs: Any) -> Any:
-        channels_last(
-            module, inputs, graph="0/0/backward", kind="backward", promised=0, gate=Gate()
-        )
+        channels_last(Subject(module, inputs, graph="0/0/backward", kind="backward", promised=0))
         for node in module.graph.find_nodes(
             op="call_function", target=torch.ops.aten.convolution_backward.default
         ):
@@ -71,7 +70,7 @@ def watched(model: Callable[..., Any]) -> tuple[Any, list[tuple[tuple[int, ...],
         return make_boxed_func(module.forward)
 
     def forward(module: Any, inputs: Any) -> Any:
-        channels_last(module, inputs, graph="0/0/forward", kind="forward", promised=1, gate=Gate())
+        channels_last(Subject(module, inputs, graph="0/0/forward", kind="forward", promised=1))
         report_strides(module)
         return make_boxed_func(module.forward)
 
@@ -339,7 +338,7 @@ def test_images_of_a_gpu_that_is_not_there(build: str, monkeypatch: pytest.Monke
 
     def compile(module: Any, inputs: Any) -> Any:
         copied, moved = retarget(module, inputs)
-        channels_last(copied, moved, graph="0/0/forward", kind="forward", promised=0, gate=Gate())
+        channels_last(Subject(copied, moved, graph="0/0/forward", kind="forward", promised=0))
         report_strides(copied)
         converted.append(
             [n for n in copied.graph.nodes if n.target is torch.ops.aten.clone.default]

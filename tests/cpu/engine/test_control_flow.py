@@ -16,7 +16,7 @@ from torch.nn.attention.flex_attention import flex_attention
 
 import tcw.compiler.engine.backend as engine
 import tcw.compiler.engine.failures as failures
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.runtime.graph_key import graph_key

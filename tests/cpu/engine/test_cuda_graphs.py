@@ -17,15 +17,15 @@ import torch.nn.functional as F
 from torch import fx, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tcw.compiler.control.decisions import Gate
 from tcw.compiler.engine import cuda_graphs
 from tcw.compiler.engine.backend import UnknownOption, backend
 from tcw.compiler.engine.cuda_graphs import obstacle
-from tcw.compiler.engine.modes import MODES
+from tcw.compiler.engine.targets import MODES
 from tcw.compiler.gpu.retarget import retarget
+from tcw.compiler.rewrites.subject import Subject
 from tcw.compiler.runtime.artifact import Artifact, Binding
 from tcw.compiler.runtime.compiled import Compiled
-from tcw.compiler.runtime.gpu.cuda_graphs import (
+from tcw.compiler.runtime.gpu.graph_replay import (
     ALIVE,
     MOVED,
     RECORDINGS,
@@ -331,7 +331,7 @@ def test_graphs_of_several_launches_are_replayed(
     bindings = tuple(Binding(f"aten_{n}", "operation", f"aten.{n}.default") for n in ("sin", "cos"))
     artifact = Artifact(name="0/0", wrapper=wrapper, bindings=bindings, device=0)
     compiled = Compiled(lambda arguments: arguments, artifact, hit=False)
-    made = cuda_graphs.replayed(compiled, module, kind=kind, graph=f"0/0/{kind}", gate=Gate())
+    made = cuda_graphs.replayed(compiled, Subject(module, graph=f"0/0/{kind}", kind=kind))
     assert made.replayed is not None
     assert said == []
 

@@ -18,7 +18,7 @@ import msgspec
 import pytest
 import torch
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening

@@ -7,7 +7,7 @@ import torch
 from torch import fx
 from torch._subclasses import FakeTensor, FakeTensorMode
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.compile import compile_graph
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.engine.targets import Cpu, Gpu, devices, target_of

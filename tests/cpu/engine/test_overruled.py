@@ -10,8 +10,8 @@ from functools import cache
 
 import pytest
 
-from tcw.compiler.control.decisions import APART, Gate, Ruling
-from tcw.compiler.decision import Decision, decision_id
+from tcw.compiler.control.gate import Gate
+from tcw.compiler.protocol.decision import APART, Decision, Ruling, decision_id
 from tests.cpu.engine.overruled import PROGRAMS, run
 
 COMBINATIONS = int(os.environ.get("TCW_OVERRULED", "8"))

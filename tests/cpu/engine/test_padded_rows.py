@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.engine import padded_rows as passes
-from tcw.compiler.engine.aligned_products import aligned_products
-from tcw.compiler.engine.padded_rows import padded_rows
 from tcw.compiler.lowering.driver import lower
+from tcw.compiler.rewrites import padded_rows as passes
+from tcw.compiler.rewrites.aligned_products import aligned_products
+from tcw.compiler.rewrites.padded_rows import padded_rows
+from tcw.compiler.rewrites.subject import Subject
 from tests.cpu.engine.test_cuda_graphs import graph_of
 
 aten = torch.ops.aten
@@ -52,8 +52,9 @@ def test_results(name: str) -> None:
     x = torch.randn(1 << 21).bfloat16() / 8
     module = graph_of(lambda x: [function(x)], x)
     (expected,) = module.forward(x)
-    aligned_products(module, graph="0/0/inference", gate=Gate())
-    kept = padded_rows(module, graph="0/0/inference", kind="inference", promised=1, gate=Gate())
+    aligned_products(Subject(module, graph="0/0/inference"))
+    kept = padded_rows(Subject(module, graph="0/0/inference", kind="inference", promised=1))
+    module.recompile()
     assert kept == (strides is not None)
     (found,) = module.forward(x)
     torch.testing.assert_close(found, expected, rtol=2e-2, atol=2e-2)
@@ -70,7 +71,7 @@ def test_results(name: str) -> None:
 def test_a_bias_is_added_by_the_product() -> None:
     x = torch.randn(1 << 21).bfloat16() / 8
     module = graph_of(biased, x)
-    aligned_products(module, graph="0/0/inference", gate=Gate())
+    aligned_products(Subject(module, graph="0/0/inference"))
     (product,) = [n for n in module.graph.nodes if n.target is aten.addmm.default]
     assert product.args[0].meta["val"].shape == (WIDE,)
 
@@ -78,8 +79,8 @@ def test_a_bias_is_added_by_the_product() -> None:
 def test_gradients_have_the_strides_of_eager() -> None:
     x = torch.randn(1 << 21).bfloat16() / 8
     module = graph_of(lambda x: [logits(x)], x)
-    aligned_products(module, graph="0/0/backward", gate=Gate())
-    assert padded_rows(module, graph="0/0/backward", kind="backward", promised=1, gate=Gate()) == 0
+    aligned_products(Subject(module, graph="0/0/backward"))
+    assert padded_rows(Subject(module, graph="0/0/backward", kind="backward", promised=1)) == 0
 
 
 def test_what_a_branch_reads_keeps_its_strides() -> None:
@@ -92,10 +93,8 @@ def test_what_a_branch_reads_keeps_its_strides() -> None:
 
     x = torch.randn(1 << 21).bfloat16() / 8
     module = graph_of(program, x)
-    aligned_products(module, graph="0/0/inference", gate=Gate())
-    assert (
-        padded_rows(module, graph="0/0/inference", kind="inference", promised=2, gate=Gate()) == 0
-    )
+    aligned_products(Subject(module, graph="0/0/inference"))
+    assert padded_rows(Subject(module, graph="0/0/inference", kind="inference", promised=2)) == 0
 
 
 def test_an_output_that_is_made_again_from_its_base_keeps_its_strides(
@@ -103,9 +102,9 @@ def test_an_output_that_is_made_again_from_its_base_keeps_its_strides(
 ) -> None:
     x = torch.randn(1 << 21).bfloat16() / 8
     module = graph_of(lambda x: (logits(x), logits(x.neg())), x)
-    aligned_products(module, graph="0/0/forward", gate=Gate())
+    aligned_products(Subject(module, graph="0/0/forward"))
     monkeypatch.setattr(passes, "views_are_regenerated", lambda: True)
-    assert padded_rows(module, graph="0/0/forward", kind="forward", promised=1, gate=Gate()) == 1
+    assert padded_rows(Subject(module, graph="0/0/forward", kind="forward", promised=1)) == 1
     first, saved = next(n for n in module.graph.nodes if n.op == "output").args[0]
     assert first.meta["val"].stride() == (VOCABULARY, 1)
     assert saved.meta["val"].stride() == (WIDE, 1)
@@ -119,10 +118,8 @@ def test_two_outputs_of_one_product_are_copied() -> None:
         return found, found.t()
 
     module = graph_of(both, x)
-    aligned_products(module, graph="0/0/inference", gate=Gate())
-    assert (
-        padded_rows(module, graph="0/0/inference", kind="inference", promised=2, gate=Gate()) == 0
-    )
+    aligned_products(Subject(module, graph="0/0/inference"))
+    assert padded_rows(Subject(module, graph="0/0/inference", kind="inference", promised=2)) == 0
 
 
 def test_a_result_that_is_saved_as_well_is_returned_once_from_the_products_memory() -> None:
@@ -134,8 +131,8 @@ def test_a_result_that_is_saved_as_well_is_returned_once_from_the_products_memor
         return found.view(4, BIG // 4, -1), found
 
     module = graph_of(both, x)
-    aligned_products(module, graph="0/0/forward", gate=Gate())
-    assert padded_rows(module, graph="0/0/forward", kind="forward", promised=1, gate=Gate()) == 1
+    aligned_products(Subject(module, graph="0/0/forward"))
+    assert padded_rows(Subject(module, graph="0/0/forward", kind="forward", promised=1)) == 1
     lowered = lower(module, "0/0/forward", torch.device("cuda", 0))
     names = {node.name for node in lowered.nodes if type(node).__name__ == "Call"}
     assert [one.value in names for one in lowered.outputs] == [True, True]

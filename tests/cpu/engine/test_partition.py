@@ -13,7 +13,7 @@ from torch import nn
 from torch._functorch import partitioners
 
 from tcw.compiler.engine import backend as engine
-from tcw.compiler.engine.maximum_flow import maximum_flow_by_trees
+from tcw.compiler.engine.partition import maximum_flow_by_trees
 
 
 class Block(nn.Module):

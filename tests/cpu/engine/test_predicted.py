@@ -10,12 +10,12 @@ from torch import nn
 
 import tcw.compiler.engine.predicted as prediction
 from tcw.compiler.capture import HOOKS as CAPTURE
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.control.recorded import decided_record
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.gpu.architectures import ARCHITECTURES
-from tcw.compiler.runtime.gpu.stages import NoTriton
+from tcw.compiler.protocol.decision_records import decided_record
+from tcw.compiler.runtime.gpu.triton_stages import NoTriton
 from tcw.compiler.trace.records import Decided, Kernel, KernelBinary, MemoryPlan, Warned, Wrapper
 from tcw.viewers.summary import summarise
 from tests.cpu.recorded import Recorded, record
@@ -153,7 +153,7 @@ def test_a_failure_is_said_and_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     assert {b.error for b in found.all(KernelBinary)} == {
         "Triton is not installed; pip install triton"
     }
-    monkeypatch.setattr(prediction, "lower", fails)
+    monkeypatch.setattr(prediction, "written", fails)
     found = recorded(train=False, device="cuda", arch="sm_90")
     assert [w.message for w in found.all(Warned)] == [
         "the sm_90 code of 0/0/forward is not predicted: "

@@ -8,9 +8,10 @@ import pytest
 import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.engine import products as module_under_test
-from tcw.compiler.engine.products import products
+from tcw.compiler.control.gate import Gate
+from tcw.compiler.rewrites import library_products as module_under_test
+from tcw.compiler.rewrites.library_products import library_products
+from tcw.compiler.rewrites.subject import Subject
 
 aten = torch.ops.aten
 linear = torch.ops.mkldnn._linear_pointwise.default
@@ -25,7 +26,9 @@ def amd(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rewritten(function: Any, *inputs: torch.Tensor, gate: Gate | None = None) -> tuple[Any, int]:
     module = make_fx(function, tracing_mode="fake")(*inputs)
-    return module, products(module, graph="0/0/inference", gate=gate or Gate())
+    moved = library_products(Subject(module, graph="0/0/inference", gate=gate or Gate()))
+    module.recompile()
+    return module, moved
 
 
 def calls(module: Any) -> list[Any]:

@@ -11,10 +11,11 @@ import torch.nn.functional as F
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from tcw.compiler.control.decisions import Gate, Ruling
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.lowering import random as lowering
+from tcw.compiler.protocol.decision import Ruling
 
 DRAWN, CALLED = "loops", "aten"
 

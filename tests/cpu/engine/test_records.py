@@ -12,12 +12,12 @@ import tcw.compiler.engine.compile as stages
 import tcw.compiler.engine.targets as targets
 from tcw.compiler.autograd import HOOKS as AUTOGRAD
 from tcw.compiler.capture import HOOKS as CAPTURE
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.control.recorded import decided_record
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.loops.graph import Call, Map, Reduce, Scan, Store
 from tcw.compiler.loops.nest import Nest
+from tcw.compiler.protocol.decision_records import decided_record
 from tcw.compiler.trace.provenance import Provenance
 from tcw.compiler.trace.records import (
     CacheLookup,

@@ -14,9 +14,9 @@ from torch._functorch import config as functorch_config
 from torch._functorch.aot_autograd import make_boxed_func
 from torch.utils._pytree import tree_leaves
 
-from tcw.compiler.engine import repeated_pieces
-from tcw.compiler.engine.decompositions import decompositions
-from tcw.compiler.engine.repeated_pieces import traced_once
+from tcw.compiler.rewrites import repeated_pieces
+from tcw.compiler.rewrites.decompositions import decompositions
+from tcw.compiler.rewrites.repeated_pieces import traced_once
 
 aten = torch.ops.aten
 

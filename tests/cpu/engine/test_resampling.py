@@ -10,9 +10,9 @@ import torch._dynamo.testing
 from torch.nn import functional
 
 import tcw.compiler.engine.compile as stages
-from tcw.compiler.engine import resampling
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.loops.graph import Call
+from tcw.compiler.rewrites import resampling
 from tests.long import mostly_long
 
 SHAPES = {1: (2, 3, 11), 2: (2, 3, 7, 9), 3: (1, 2, 5, 4, 6)}

@@ -10,9 +10,9 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tcw.compiler.control.decisions import Gate
 from tcw.compiler.engine.backend import backend
-from tcw.compiler.engine.unread_vectors import values_alone
+from tcw.compiler.rewrites.subject import Subject
+from tcw.compiler.rewrites.unread_vectors import drop_unread_vectors
 
 aten = torch.ops.aten
 Function = Callable[[torch.Tensor], Any]
@@ -30,7 +30,7 @@ VALUES: dict[str, Function] = {
 
 def calls(function: Function, x: torch.Tensor) -> list[fx.Node]:
     module = make_fx(function, tracing_mode="fake")(x)
-    values_alone(module, gate=Gate())
+    drop_unread_vectors(Subject(module))
     return [node for node in module.graph.nodes if "linalg" in str(node.target)]
 
 

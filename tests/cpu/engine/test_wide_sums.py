@@ -12,8 +12,9 @@ import torch
 from torch import fx
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.engine.wide_sums import wide_sums
+from tcw.compiler.control.gate import Gate
+from tcw.compiler.rewrites.subject import Subject
+from tcw.compiler.rewrites.wide_sums import wide_sums
 
 aten = torch.ops.aten
 BF16 = torch.bfloat16
@@ -77,15 +78,19 @@ def graph_of(function, *given: torch.Tensor) -> fx.GraphModule:
 @pytest.mark.parametrize("name", [name for name in CASES if name not in ("masked", "embedding")])
 def test_only_16_bit_sums_change(name: str) -> None:
     x, i, v = inputs()
-    assert wide_sums(graph_of(CASES[name], x, i, v), gate=Gate()) == 1
-    assert wide_sums(graph_of(CASES[name], x.float(), i, v.float()), gate=Gate()) == 0
+    assert wide_sums(Subject(graph_of(CASES[name], x, i, v))) == 1
+    assert wide_sums(Subject(graph_of(CASES[name], x.float(), i, v.float()))) == 0
 
 
 def test_what_does_not_add_stays() -> None:
     x, i, v = inputs()
-    assert wide_sums(graph_of(lambda x, i, v: aten.index_put(x, [i], v), x, i, v), gate=Gate()) == 0
+    assert wide_sums(Subject(graph_of(lambda x, i, v: aten.index_put(x, [i], v), x, i, v))) == 0
     assert (
-        wide_sums(graph_of(lambda x, i, v: x.scatter_reduce(0, i, v, "amax"), x, i, v), gate=Gate())
+        wide_sums(
+            Subject(
+                graph_of(lambda x, i, v: x.scatter_reduce(0, i, v, "amax"), x, i, v), gate=Gate()
+            )
+        )
         == 0
     )
 
@@ -93,7 +98,8 @@ def test_what_does_not_add_stays() -> None:
 def test_readers_and_outputs_get_the_dtype_that_they_expect() -> None:
     module = graph_of(lambda x, i, v: x.index_add(0, i, v) * 2, *inputs())
     before = [node.meta["val"].dtype for node in module.graph.nodes if "val" in node.meta][-1]
-    wide_sums(module, gate=Gate())
+    wide_sums(Subject(module))
+    module.recompile()
     module.graph.lint()
     found = module(*inputs())
     assert found.dtype == before == BF16

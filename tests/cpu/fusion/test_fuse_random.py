@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.fusion.fuse import Fusion, fuse
 from tcw.compiler.loops.graph import Graph, Input
 from tcw.compiler.loops.interpreter import run_graph, run_program

@@ -12,12 +12,12 @@ from torch._functorch.aot_autograd import aot_module_simplified, make_boxed_func
 from torch.fx import GraphModule
 
 from benchmarks.models import Gpt, LlamaBlock
-from tcw.compiler.engine.decompositions import decompositions
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.loops.graph import Call
 from tcw.compiler.loops.interpreter import run_program
 from tcw.compiler.loops.verifier import verify_program
 from tcw.compiler.lowering.driver import lower
+from tcw.compiler.rewrites.decompositions import decompositions
 
 Inputs = tuple[Any, ...]
 

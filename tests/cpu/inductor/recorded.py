@@ -9,14 +9,14 @@ from typing import Any, TypeVar
 
 import torch
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.control.hooks import RecordingHook, install_all
-from tcw.compiler.control.recorded import decided_record
 from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.control.stages import reached
-from tcw.compiler.decision import Decision
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.pipeline import HOOKS
+from tcw.compiler.protocol.decision import Decision
+from tcw.compiler.protocol.decision_records import decided_record
+from tcw.compiler.protocol.stages import reached
 from tcw.compiler.trace.reader import TraceDecoder
 from tcw.compiler.trace.records import AnyRecord, HookStatus, Record, Settings, Stage, Text, Wrapper
 from tcw.compiler.trace.writer import TraceWriter

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from tcw.compiler.control.decisions import engine_of, split_id
 from tcw.compiler.inductor.fusion_attempts import Attempt, explain_attempt, score_parts
 from tcw.compiler.inductor.fusion_rules import RULES, SILENT, rule_of
+from tcw.compiler.protocol.decision import engine_of, split_id
 from tcw.compiler.trace.records import (
     FusionGroups,
     FusionRound,

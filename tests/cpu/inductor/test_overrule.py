@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch._inductor.utils import run_and_get_code
 
-from tcw.compiler.control.decisions import APART, FUSE
-from tcw.compiler.decision import Decision
 from tcw.compiler.inductor.cached_code import kernels_in
+from tcw.compiler.protocol.decision import APART, FUSE, Decision
 from tcw.compiler.trace.records import (
     FusionGroups,
     Kernel,

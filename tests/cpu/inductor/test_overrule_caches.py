@@ -6,8 +6,8 @@ import pytest
 import torch._functorch.config as functorch
 import torch._inductor.config as inductor
 
-from tcw.compiler.control.decisions import FUSE
 from tcw.compiler.inductor.caches_off import HOOK
+from tcw.compiler.protocol.decision import FUSE
 from tests.cpu.inductor.recorded import recording
 
 OVERRIDE = {"inductor/0/0/inference/fuse/op0-op1": FUSE}

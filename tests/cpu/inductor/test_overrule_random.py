@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from tcw.compiler.control.decisions import APART, FUSE, SAVE, split_id
+from tcw.compiler.protocol.decision import APART, FUSE, SAVE, split_id
 from tcw.compiler.trace.records import (
     Decided,
     FusionGroups,

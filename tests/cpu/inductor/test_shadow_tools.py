@@ -11,7 +11,7 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from tcw.compiler.gpu import tools
+from tcw.compiler.gpu import machine_code as tools
 
 
 @triton.jit

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import torch
 
-from tcw.compiler.control.stages import STAGES, reached
+from tcw.compiler.protocol.stages import STAGES, reached
 from tcw.compiler.trace.records import (
     Decided,
     Kernel,

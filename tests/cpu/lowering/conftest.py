@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.compiler.engine.decompositions import decompositions
 from tcw.compiler.lowering.registry import load_families, lowering_of
+from tcw.compiler.rewrites.decompositions import decompositions
 from tests.cpu.lowering import harness
 
 

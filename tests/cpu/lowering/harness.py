@@ -16,11 +16,11 @@ from torch import fx
 from torch._functorch import config as functorch_config
 from torch.utils import _pytree as pytree
 
-from tcw.compiler.engine.decompositions import decompositions
 from tcw.compiler.loops.graph import Call, Graph
 from tcw.compiler.loops.interpreter import run_graph
 from tcw.compiler.loops.verifier import verify_graph
 from tcw.compiler.lowering.driver import lower
+from tcw.compiler.rewrites.decompositions import decompositions
 
 
 @contextmanager

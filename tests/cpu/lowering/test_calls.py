@@ -219,9 +219,9 @@ def test_sizes_as_arguments_and_as_numbers() -> None:
     def backend(module: Any, inputs: Any) -> Any:
         from torch._dynamo.backends.common import aot_autograd
 
-        from tcw.compiler.engine.decompositions import decompositions
         from tcw.compiler.loops.interpreter import run_graph
         from tcw.compiler.loops.verifier import verify_graph
+        from tcw.compiler.rewrites.decompositions import decompositions
 
         def compiler(module: Any, inputs: Any) -> Any:
             graph = lower(module, "graph")
@@ -266,8 +266,8 @@ def test_short_integers_are_sorted_by_aten(
 def test_no_lowering_is_beyond_reach() -> None:
     """Each is of an operation that a graph may hold after the engine's decompositions: torch's do
     not decline, ours may."""
-    from tcw.compiler.engine import decompositions as table
     from tcw.compiler.lowering.registry import LOWERINGS, load_families
+    from tcw.compiler.rewrites import decompositions as table
 
     load_families()
     always = {

@@ -9,9 +9,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from tcw.compiler.control.decisions import Gate, Ruling
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
+from tcw.compiler.protocol.decision import Ruling
 
 GRAPH = "tcw/0/0/inference/lowering"
 

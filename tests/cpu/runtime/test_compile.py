@@ -14,10 +14,9 @@ from torch import fx
 from torch._dynamo.backends.common import aot_autograd
 
 from tcw.compiler.codegen.cpp.isa import detect
-from tcw.compiler.engine.aten import run_as_it_is
-from tcw.compiler.runtime import cached
-from tcw.compiler.runtime.cached import compiled_graph, words
-from tcw.compiler.runtime.graph_cache import Hit, Miss
+from tcw.compiler.engine.uncompiled import run_uncompiled
+from tcw.compiler.runtime import graph_cache as cached
+from tcw.compiler.runtime.graph_cache import Hit, Miss, compiled_graph, miss_in_words
 from tcw.compiler.runtime.graph_key import graph_key
 from tcw.compiler.runtime.store import FileStore
 from tests.cpu.runtime.plans import add_mul
@@ -46,12 +45,12 @@ def backend(store: FileStore, seen: Seen) -> Callable[..., Any]:
         reason = "negated" if lazy else ""
         if reason or [tuple(value.shape) for value in inputs] != [(8,), (8,)]:
             seen.append(("aten", reason))
-            return run_as_it_is(module)
+            return run_uncompiled(module)
         outcome = compiled_graph(
             graph_key(module, {"kind": "inference"}),
             store,
             lambda: add_mul().artifact(),
-            otherwise=run_as_it_is(module),
+            otherwise=run_uncompiled(module),
         )
         seen.append(("ours", outcome.found))
         return outcome.compiled.call
@@ -118,7 +117,7 @@ def captured(
 
     def compile(module: fx.GraphModule, inputs: list[Any]) -> Callable[..., Any]:
         found.append(module)
-        return run_as_it_is(module)
+        return run_uncompiled(module)
 
     torch._dynamo.reset()
     torch.compile(function, backend=aot_autograd(fw_compiler=compile), dynamic=dynamic)(*arguments)
@@ -161,13 +160,13 @@ def test_a_miss_says_in_words_what_changed(
 ) -> None:
     module = captured(add_and_double, torch.randn(8), torch.randn(8))
     first = compiled_graph(graph_key(module, {"overrides": ""}), cache, add_mul().artifact)
-    assert words(first.found) == "no entry of a similar graph"
+    assert miss_in_words(first.found) == "no entry of a similar graph"
     second = compiled_graph(graph_key(module, {"overrides": "x"}), cache, add_mul().artifact)
-    assert words(second.found) == "overrides: none → x"
+    assert miss_in_words(second.found) == "overrides: none → x"
     monkeypatch.setenv("TCW_ISA", "portable")
     assert detect().name == "portable"
     third = compiled_graph(graph_key(module, {"overrides": "x"}), cache, add_mul().artifact)
-    assert words(third.found) == "" or "instruction set" in words(third.found)
+    assert miss_in_words(third.found) == "" or "instruction set" in miss_in_words(third.found)
 
 
 def test_an_entry_without_its_library_is_built_again(cache: FileStore) -> None:
@@ -194,7 +193,7 @@ WITHOUT_COMPILER = """
 import sys, torch
 from pathlib import Path
 from tcw.compiler.runtime.compiled import load
-from tcw.compiler.runtime.unavailable import Unavailable
+from tcw.compiler.runtime.artifact import Unavailable
 from tcw.compiler.runtime.store import FileStore
 from tests.cpu.runtime.plans import add_mul
 artifact = add_mul().artifact()

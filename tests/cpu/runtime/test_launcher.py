@@ -415,7 +415,7 @@ class TestPool:
 
 
 def test_a_unit_is_loaded_once(store: FileStore) -> None:
-    from tcw.compiler.runtime.load import load_unit
+    from tcw.compiler.runtime.launcher import load_unit
 
     first = load(add_mul().artifact(), store)
     path = store.path("objects", f"{first.artifact.library}.so")

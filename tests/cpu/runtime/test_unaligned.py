@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from tcw.compiler.runtime.gpu.load import ALIGNED, when_unaligned
+from tcw.compiler.runtime.gpu.load_kernels import ALIGNED, when_unaligned
 
 
 def unaligned(*shape: int, columns: int = 0) -> torch.Tensor:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tcw.compiler.control.commands import AnyCommand, Breakpoint, Go, Mode
+from tcw.compiler.protocol.commands import AnyCommand, Breakpoint, Go, Mode
 from tcw.compiler.trace.reader import read_trace
 from tcw.compiler.trace.records import (
     AnyRecord,

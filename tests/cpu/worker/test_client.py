@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.compiler.output_file import OutputRefused
+from tcw.compiler.trace.output_file import OutputRefused
 from tcw.compiler.trace.reader import read_trace
 from tcw.compiler.trace.records import AnyRecord, End, Failure, Output, Settings, Start, Warned
 from tcw.workbench.worker.client import record

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from tcw.compiler.control.commands import Answer, Breakpoint, Go, Rerun, SetBreakpoints
+from tcw.compiler.protocol.commands import Answer, Breakpoint, Go, Rerun, SetBreakpoints
 from tcw.compiler.trace.records import (
     AnyRecord,
     CallEnd,
@@ -166,7 +166,16 @@ def test_both_engines_pass_through_all_stages(
     engine: Engine, driven: Callable[[Engine], Person]
 ) -> None:
     stages = {one.stage for one in runs(driven(engine))[1].all(StageStart)}
-    assert stages == {"autograd", "lowering", "fusion", "memory", "codegen", "build", "run"}
+    assert stages == {
+        "autograd",
+        "passes",
+        "lowering",
+        "fusion",
+        "memory",
+        "codegen",
+        "build",
+        "run",
+    }
 
 
 @all_steps

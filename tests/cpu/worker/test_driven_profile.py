@@ -6,7 +6,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from tcw.compiler.control.commands import Rerun
+from tcw.compiler.protocol.commands import Rerun
 from tcw.compiler.trace.records import Account, CallProfile, Region, Run, Settings, Warned, WhatIf
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.profile import profile_of

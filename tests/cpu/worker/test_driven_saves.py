@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.compiler.control.decisions import split_id
+from tcw.compiler.protocol.decision import split_id
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.provenance import Provenance
 from tcw.compiler.trace.records import Decided, Graph, Settings

@@ -58,7 +58,7 @@ record(
 DRIVEN = """
 import sys, threading
 from pathlib import Path
-from tcw.compiler.control.commands import Go
+from tcw.compiler.protocol.commands import Go
 from tcw.compiler.trace.records import Settings, Waiting
 from tcw.workbench.worker.client import Driver
 def see(one):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcw.compiler.control.commands import Rerun, TimeCalls
+from tcw.compiler.protocol.commands import Rerun, TimeCalls
 from tcw.compiler.trace.records import CallTimes, End, Settings, Waiting, WhatIf
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.differences import difference

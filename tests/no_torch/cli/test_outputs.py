@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tcw.compiler import output_file
+from tcw.compiler.trace import output_file
 from tcw.viewers.json_text import json_text
 from tcw.workbench.cli.main import main
 from tcw.workbench.request import codes

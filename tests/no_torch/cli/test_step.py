@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tcw.compiler.control.commands import Breakpoint
+from tcw.compiler.protocol.commands import Breakpoint
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.teaching.predict import QUESTIONS
 from tcw.workbench.cli.main import main

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tcw.compiler.control.commands import Measure, Rerun
+from tcw.compiler.protocol.commands import Measure, Rerun
 from tcw.compiler.trace.records import (
     CallEnd,
     Decided,

@@ -11,7 +11,10 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from tcw.compiler.control.commands import (
+from tcw.compiler.control.gate import Gate
+from tcw.compiler.control.live import Live
+from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.protocol.commands import (
     Answer,
     AnyCommand,
     Breakpoint,
@@ -22,10 +25,7 @@ from tcw.compiler.control.commands import (
     SetBreakpoints,
     Stop,
 )
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.control.live import Live
-from tcw.compiler.control.recorder import Recorder
-from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.protocol.decision import Decision, Detail
 from tcw.compiler.trace.records import (
     AnyRecord,
     Graph,

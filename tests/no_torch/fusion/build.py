@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.fusion.fuse import Fusion, fuse
 from tcw.compiler.loops.expressions import Const, Expression, Gather, IndexTerm, Load, Op
 from tcw.compiler.loops.graph import Buffer, Call, Graph, Input, Map, Operand, Reduce, Result, Store

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 import pytest
 
-from tcw.compiler.control.decisions import FUSE, Gate, Ruling
-from tcw.compiler.decision import Decision, Detail
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.fusion.pairs import Pair
 from tcw.compiler.fusion.weights import CPU, GPU, Machine
 from tcw.compiler.loops.nest import Nest
 from tcw.compiler.loops.printer import nest_text
+from tcw.compiler.protocol.decision import FUSE, Decision, Detail, Ruling
 from tcw.compiler.trace.records import FusionPair
 from tests.no_torch.fusion.build import (
     Builder,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.fusion.weights import CPU, GPU, Machine
 from tcw.compiler.loops.expressions import Const, Gather, IndexTerm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.fusion.fuse import fuse
 from tcw.compiler.loops.expressions import Const, Gather, IndexTerm, Iota, ReadIndexed
 from tcw.compiler.loops.layouts import Layout

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcw.compiler.control.decisions import Gate
-from tcw.compiler.decision import decision_id
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.loops.expressions import Address, Local, Op, Read
 from tcw.compiler.loops.graph import Call, Graph, Result
 from tcw.compiler.loops.nest import Axis, Let, Nest, Program, Reduction, Statement, Write
@@ -19,6 +18,7 @@ from tcw.compiler.memory import reuse
 from tcw.compiler.memory.accesses import Values
 from tcw.compiler.memory.plan import InArena, New, Plan, Segment, TakesOver
 from tcw.compiler.memory.planner import plan
+from tcw.compiler.protocol.decision import decision_id
 from tests.no_torch.loops.samples import memory, pointwise_nest, source, tensor
 from tests.no_torch.memory.checked_plan import WrongPlan, check_plan
 from tests.no_torch.memory.programs import programs

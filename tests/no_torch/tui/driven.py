@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from tcw.compiler.control.commands import Answer, AnyCommand, Breakpoint, Go, Measure, Rerun, Stop
+from tcw.compiler.protocol.commands import Answer, AnyCommand, Breakpoint, Go, Measure, Rerun, Stop
 from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,

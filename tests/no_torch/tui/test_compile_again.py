@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from tcw.compiler.control.commands import Breakpoint, Rerun
+from tcw.compiler.protocol.commands import Breakpoint, Rerun
 from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,

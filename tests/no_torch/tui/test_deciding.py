@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from tcw.compiler.control.commands import Answer, Measure, Rerun
-from tcw.compiler.control.decisions import APART
+from tcw.compiler.protocol.commands import Answer, Measure, Rerun
+from tcw.compiler.protocol.decision import APART
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import AnyRecord, Graph, Location, Source, Text
 from tcw.viewers.panes import source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.compiler.control.commands import Go, Pause, SetBreakpoints, Stop
+from tcw.compiler.protocol.commands import Go, Pause, SetBreakpoints, Stop
 from tcw.compiler.trace.records import Resumed, Warned
 from tests.no_torch.tui.conftest import Drive
 from tests.no_torch.tui.driven import FUSE

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tcw.compiler.control.commands import Answer
-from tcw.compiler.control.decisions import APART
+from tcw.compiler.protocol.commands import Answer
+from tcw.compiler.protocol.decision import APART
 from tests.no_torch.tui.conftest import Drive, Open, Reader
 from tests.no_torch.tui.driven import FUSE, forbidden
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.compiler.control.commands import Rerun
+from tcw.compiler.protocol.commands import Rerun
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import AnyRecord
 from tests.no_torch import profiles

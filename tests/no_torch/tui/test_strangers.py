@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.compiler.control.commands import Rerun
+from tcw.compiler.protocol.commands import Rerun
 from tcw.compiler.trace.records import Settings
 from tcw.viewers.recording import Recording
 from tcw.workbench.tui.compile_plan import Allowed, RunRefused, reviewed

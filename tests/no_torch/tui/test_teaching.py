@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tcw.compiler.control.commands import Answer, Go
+from tcw.compiler.protocol.commands import Answer, Go
 from tcw.compiler.trace.reader import read_trace
 from tcw.compiler.trace.records import Note
 from tcw.viewers.teaching.notes import notes_of

@@ -144,7 +144,7 @@ def test_a_compile_says_that_it_needs_torch(run: Run, tmp_path: Path) -> None:
             feed = LiveFeed(Driver, Settings(file=sys.argv[1]), None)
             app = Workbench(feed, "dark")
             async with app.run_test(size=(120, 40)) as pilot:
-                await shows(app, pilot, "install torch in the environment of")
+                await shows(app, pilot, "torch is not installed in")
                 assert "No module named 'torch'" in text(app)
 
         asyncio.run(main())

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from msgspec import structs
 
-from tcw.compiler.control.decisions import split_id
+from tcw.compiler.protocol.decision import split_id
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import (
     Account,

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tcw.compiler.output_file import OutputRefused
+from tcw.compiler.trace.output_file import OutputRefused
 from tcw.compiler.trace.reader import read_trace
 from tcw.workbench.worker.trace_file import TraceFile
 from tests.no_torch import traces

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tcw.compiler.control.decisions import APART, FUSE, VETO, split_id
+from tcw.compiler.protocol.decision import APART, FUSE, VETO, split_id
 from tcw.compiler.trace import matching
 from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import FusionGroups, SchedulerNode

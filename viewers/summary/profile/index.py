@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import NamedTuple
 
-from tcw.compiler.control.decisions import engine_of
-from tcw.compiler.decision import ENGINE
+from tcw.compiler.protocol.decision import ENGINE, engine_of
 from tcw.compiler.trace.provenance import Provenance
 from tcw.compiler.trace.records import (
     Account,

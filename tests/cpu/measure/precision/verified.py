@@ -10,7 +10,7 @@ import msgspec
 import torch
 
 from tcw.compiler import pipeline
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening
 from tcw.compiler.measure.compiled.collected import Collected

@@ -16,7 +16,7 @@ from torch import fx, nn
 
 import tcw.compiler.engine.compile as stages
 import tcw.compiler.runtime.compiled as compiled_module
-from tcw.compiler.control.decisions import Gate
+from tcw.compiler.control.gate import Gate
 from tcw.compiler.control.hooks import Missing
 from tcw.compiler.engine.backend import backend
 from tcw.compiler.engine.recording import listening

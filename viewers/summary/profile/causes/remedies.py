@@ -10,9 +10,9 @@ import ast
 import re
 from collections.abc import Iterable, Sequence
 
-from tcw.compiler.control.torch_settings import SettingError, read_setting
-from tcw.compiler.edits import Edit, EditError, edited, relative
-from tcw.compiler.edits.source_text import SourceText, dotted
+from tcw.compiler.protocol.edits import Edit, EditError, edited, relative
+from tcw.compiler.protocol.edits.source_text import SourceText, dotted
+from tcw.compiler.protocol.torch_settings import SettingError, read_setting
 from tcw.compiler.trace.records import Advice, CallStart
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.breaks import BreakSite
