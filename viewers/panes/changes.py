@@ -9,7 +9,7 @@ from tcw.viewers.kit.highlight import Language, highlight
 from tcw.viewers.kit.spans import Line, Role
 from tcw.viewers.labels import CALLED
 from tcw.viewers.panes.kernel import tidy, without_decorators
-from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row, text_rows
+from tcw.viewers.panes.rows import BLANK, Content, Row, empty, prose_rows, text_row, text_rows
 from tcw.viewers.panes.targets import ToLineup
 from tcw.viewers.panes.view import LANGUAGES, View
 from tcw.viewers.panes.what_if import difference_of, nothing
@@ -108,6 +108,9 @@ def changed(view: View, width: int) -> Content:
     rows: list[Row] = []
     for lines in blocks(difference, width - 2, code=False, whole=False):
         rows += [*text_rows(lines, width, indent=1), BLANK]
+    for one in difference.figures:
+        if one.not_compared:
+            rows += prose_rows(f"{one.what} not compared: {one.not_compared}", width)
     rows += _kernels(difference)
     if difference.nothing:
         rows += empty(width, difference.verdict.why)

@@ -87,6 +87,8 @@ def figures_lines(difference: Difference, width: int, code: bool = False) -> lis
     return [one for block in found for one in (BLANK, *block)]
 
 
+SUBJECT = 16
+"""Cells of a decision's subject before its reason goes."""
 DECISIONS = 12
 """Maximum number of decisions listed; the rest are counted."""
 KERNELS = 12
@@ -176,7 +178,7 @@ def _decisions(difference: Difference, width: int) -> list[TextLine]:
         glyph, words = change_words(one)
         reason = one.reason if one.change in ("refused", "other", "gone") else ""
         rows.append([glyph, (one.kind, "dim"), one.subject, words, (reason, "dim")])
-    lines = [heading("decisions that changed"), *table(rows, "llflf", width, indent=2)]
+    lines = [heading("decisions that changed"), *table(rows, "llflf", width, 2, (4,), SUBJECT)]
     lines += _more(len(found.changes) - DECISIONS)
     return [*lines, line((f"  {others_words(found)}", "dim"))]
 
