@@ -74,15 +74,15 @@ class Row:
     def add(self, arguments: Sample, results: dict[str, Tensor], true: Tensor) -> None:
         """Compare each side's results of a block with the true ones, which are float64."""
         bits, least = MANTISSA[self.dtype]
-        for side, found in results.items():
+        for side, result in results.items():
             worst = self.sides.setdefault(side, Worst())
-            compare = _compared if found.is_cuda else FUSED
-            special, above, largest = compare(found, true, bits, least)
+            compare = _compared if result.is_cuda else FUSED
+            special, above, largest = compare(result, true, bits, least)
             worst.special += int(special)
             worst.above_one += int(above)
             if float(largest) > worst.ulp:
                 worst.ulp = float(largest)
-                place = int(errors(found, true, bits, least).argmax())
+                place = int(errors(result, true, bits, least).argmax())
                 worst.where = tuple(float(argument[place]) for argument in arguments)
 
 

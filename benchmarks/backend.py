@@ -63,7 +63,9 @@ def _nothing(module: Any, inputs: Any, *, anew: bool) -> Callable[..., Any]:
         arguments.clear()
         if not anew:
             return list(results)
-        return [one.detach() if isinstance(one, torch.Tensor) else one for one in results]
+        return [
+            result.detach() if isinstance(result, torch.Tensor) else result for result in results
+        ]
 
     call._boxed_call = True  # type: ignore[attr-defined]
     return call

@@ -108,7 +108,9 @@ def of_dtype(dtype: torch.dtype, name: str) -> list[Case]:
 
         def inputs() -> Tensors:
             image = _random(*first, dtype=dtype).to(memory_format=form)
-            more = (one() if callable(one) else _random(*one, dtype=dtype) for one in others)
+            more = (
+                other() if callable(other) else _random(*other, dtype=dtype) for other in others
+            )
             made = (image, *more)
             return tuple(t.requires_grad_(backward and t.is_floating_point()) for t in made)
 

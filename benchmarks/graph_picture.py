@@ -48,7 +48,7 @@ def write(path: Path, nodes: int) -> None:
 
 def row(name: str, seconds: list[float]) -> str:
     """Times of the keys that changed the screen."""
-    painted = sorted(one * 1e3 for one in seconds if one)
+    painted = sorted(second * 1e3 for second in seconds if second)
     if not painted:
         return f"{name:<34} no key changed the screen"
     late = painted[min(len(painted) - 1, int(0.95 * len(painted)))]

@@ -44,7 +44,7 @@ def grown(
         raise NoCase(f"no such dtype: {dtype}")
     samples = islice(operation.sample_inputs("cpu", dtype, requires_grad=train), LOOKED_AT)
     parts = (function_of(operation.op, sample) for sample in samples)
-    found = list(islice((one for one in parts if one[1] and _largest(one[1]) > 1), SAMPLES))
+    found = list(islice((part for part in parts if part[1] and _largest(part[1]) > 1), SAMPLES))
     if not found:
         raise NoCase("no sample with a tensor that can grow")
     why: Exception | None = None

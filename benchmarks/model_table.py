@@ -206,7 +206,7 @@ def table(rows: list[Row]) -> str:
         for name in ("compile_seconds", "compile_cpu_seconds"):
             cells.append(", ".join(_number(one.get(name)) for one in entries))
         peaks = [row["eager"], *entries]
-        cells.append(", ".join(_number(one.get("peak_bytes"), 1e6) for one in peaks))
+        cells.append(", ".join(_number(peak.get("peak_bytes"), 1e6) for peak in peaks))
         lines.append(f"| {' | '.join(cells)} |")
         for side, entry in zip(sides, entries, strict=True):
             if entry.get("speedup", 1) < 1:

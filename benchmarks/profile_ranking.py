@@ -92,7 +92,7 @@ def run(file: Path, engine: str, rounds: int) -> dict[str, list[Row]]:
             print(f"  {file.stem} {profile.engine}: load {load:.1f}, {profile.verdict.detail}")
             found[profile.engine] = [
                 Row(
-                    (row.label, row.phase, *(str(one.line) for one in row.locations)),
+                    (row.label, row.phase, *(str(location.line) for location in row.locations)),
                     row.rank,
                     row.difference,
                     row.noise,

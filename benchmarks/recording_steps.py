@@ -114,11 +114,11 @@ Runs = dict[bool, list[dict[str, float]]]
 
 
 def in_turn(pairs: int, steps: int, cache: str) -> Runs:
-    found: Runs = {False: [], True: []}
+    runs: Runs = {False: [], True: []}
     for number in range(pairs):
         for recorded in (False, True) if number % 2 == 0 else (True, False):
-            found[recorded].append(run_child(recorded, steps, cache))
-    return found
+            runs[recorded].append(run_child(recorded, steps, cache))
+    return runs
 
 
 def row(found: Runs, key: str, words: str) -> str:

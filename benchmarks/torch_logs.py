@@ -34,7 +34,7 @@ _CHECKSUM = re.compile(rb'"has_payload": "\w+"')
 
 
 def entries() -> list[bytes]:
-    return [one for one in _START.split(gzip.decompress(LOG.read_bytes())) if one]
+    return [part for part in _START.split(gzip.decompress(LOG.read_bytes())) if part]
 
 
 def moved(entry: bytes, by: int, operation: bytes = b"relu") -> bytes:

@@ -71,7 +71,8 @@ def recording(
             recorder.warn_once(
                 f"override {id} met no decision{near}", asked=True, code="override unknown"
             )
-        for one in gate.refused():
+        for ruling in gate.refused():
             recorder.warn_once(
-                f"override {one.decision.id} = {one.wanted!r} is refused: {one.refused}", asked=True
+                f"override {ruling.decision.id} = {ruling.wanted!r} is refused: {ruling.refused}",
+                asked=True,
             )

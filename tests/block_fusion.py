@@ -99,12 +99,12 @@ class Fusion:
     def _names(self, like: str) -> dict[str, str]:
         """Scheduler nodes by the node of the graph that each computes."""
         places = {row[0]: place for place, row in enumerate(self.data["lowered"][like])}
-        found: dict[str, str] = {}
+        names: dict[str, str] = {}
         for name, _, origins, *_ in self.data["scheduler"][like]:
             word = max(origins, key=lambda origin: places.get(origin, -1))
-            count = sum(other.partition(".")[0] == word for other in found.values())
-            found[name] = f"{word}.{count + 1}" if count else word
-        return found
+            count = sum(other.partition(".")[0] == word for other in names.values())
+            names[name] = f"{word}.{count + 1}" if count else word
+        return names
 
     def _ids(self, like: str) -> dict[tuple[str, str], str]:
         """Each pair by the members that carry it, of which one reads what the other writes where

@@ -84,14 +84,16 @@ class PairTest:
 
 def pairs_in(recording: Any) -> list[PairTest]:
     """The tests of pairs that a recording holds."""
-    return [PairTest(one) for one in recording.all(Decided) if one.pair is not None]
+    return [PairTest(decided) for decided in recording.all(Decided) if decided.pair is not None]
 
 
 def asked_in(recording: Any) -> list[Decided]:
     """The decisions that a person was asked."""
-    return [one for one in recording.all(Decided) if one.open]
+    return [decided for decided in recording.all(Decided) if decided.open]
 
 
 def outcomes(recording: Any) -> list[Decided]:
     """The choices that are not tests of pairs: how an override ended, what was saved."""
-    return [one for one in recording.all(Decided) if one.pair is None and not one.open]
+    return [
+        decided for decided in recording.all(Decided) if decided.pair is None and not decided.open
+    ]

@@ -37,10 +37,10 @@ def chrome_trace(recording: Recording) -> dict[str, Any]:
     names = FileNames.for_settings(settings)
     events: list[Event] = []
     process = 0
-    for one in profiles_of(recording):
-        for timeline in one.index.timelines:
+    for profile in profiles_of(recording):
+        for timeline in profile.index.timelines:
             process += 1
-            events += _side(one, timeline, process, names)
+            events += _side(profile, timeline, process, names)
     machine = recording.environment
     return {
         **_MARK,
@@ -53,9 +53,11 @@ def chrome_trace(recording: Recording) -> dict[str, Any]:
     }
 
 
-def _side(one: Profile, timeline: CallTimeline, process: int, names: FileNames) -> Iterable[Event]:
-    side = "eager" if timeline.side == "eager" else one.engine or "compiled"
-    thread = one.head.device if one.head.clock == "device" else "calls"
+def _side(
+    profile: Profile, timeline: CallTimeline, process: int, names: FileNames
+) -> Iterable[Event]:
+    side = "eager" if timeline.side == "eager" else profile.engine or "compiled"
+    thread = profile.head.device if profile.head.clock == "device" else "calls"
     yield _named("process_name", process, side)
     yield {**_named("process_sort_index", process, ""), "args": {"sort_index": process}}
     yield _named("thread_name", process, plain(thread))
@@ -67,15 +69,15 @@ def _side(one: Profile, timeline: CallTimeline, process: int, names: FileNames) 
         "dur": timeline.seconds * MICRO,
         "pid": process,
         "tid": 1,
-        "args": {"what": one.head.what},
+        "args": {"what": profile.head.what},
     }
     for moment, seconds in _nesting(timeline):
-        step = one.index.steps.get(moment.of)
-        operation = one.index.operations.get(moment.of)
+        step = profile.index.steps.get(moment.of)
+        operation = profile.index.operations.get(moment.of)
         if step is not None:
-            name, kind, args = _of_step(one, step, names)
+            name, kind, args = _of_step(profile, step, names)
         elif operation is not None:
-            name, kind, args = _of_operation(one, operation, names)
+            name, kind, args = _of_operation(profile, operation, names)
         else:
             continue
         yield {
@@ -95,10 +97,10 @@ def _side(one: Profile, timeline: CallTimeline, process: int, names: FileNames) 
 def _nesting(timeline: CallTimeline) -> Iterable[tuple[Moment, float]]:
     """Each moment and its seconds, cut where the next one starts: viewers drop slices of a track
     that do not nest, and what is measured runs in sequence."""
-    moments = sorted(timeline.moments, key=lambda one: one.start)
-    ends = [*(one.start for one in moments[1:]), timeline.seconds]
-    for one, end in zip(moments, ends, strict=False):
-        yield one, max(0.0, min(one.seconds, end - one.start))
+    moments = sorted(timeline.moments, key=lambda moment: moment.start)
+    ends = [*(moment.start for moment in moments[1:]), timeline.seconds]
+    for moment, end in zip(moments, ends, strict=False):
+        yield moment, max(0.0, min(moment.seconds, end - moment.start))
 
 
 def _named(what: str, process: int, name: str) -> Event:
@@ -110,10 +112,10 @@ def _argument(value: object) -> object:
 
 
 def _of_step(
-    one: Profile, step: CompiledStep, names: FileNames
+    profile: Profile, step: CompiledStep, names: FileNames
 ) -> tuple[str, str, dict[str, object]]:
-    kernel = one.index.kernel_of(step)
-    region = one.row_with(step.id)
+    kernel = profile.index.kernel_of(step)
+    region = profile.row_with(step.id)
     words = kernel_label(kernel) if kernel else bare(step.name)
     places = kernel.locations if kernel else region.locations if region else ()
     return (
@@ -135,9 +137,9 @@ def _of_step(
 
 
 def _of_operation(
-    one: Profile, operation: EagerOperation, names: FileNames
+    profile: Profile, operation: EagerOperation, names: FileNames
 ) -> tuple[str, str, dict[str, object]]:
-    region = one.row_with(operation.id)
+    region = profile.row_with(operation.id)
     places = (operation.location,) if operation.location else ()
     at = _lines(places, names) or operation.module or (where(region) if region else "")
     return (
@@ -160,9 +162,9 @@ def _of_operation(
 
 def _lines(places: Iterable[Location], names: FileNames) -> str:
     """`model.py:18`, `model.py:18–20`: of the first file."""
-    found = list(places)
-    if not found:
+    locations = list(places)
+    if not locations:
         return ""
-    first = found[0].file
-    numbers = numbers_text(one.line for one in found if one.file == first)
+    first = locations[0].file
+    numbers = numbers_text(location.line for location in locations if location.file == first)
     return f"{names.short(first)}:{numbers}"

@@ -20,7 +20,7 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
 
 def known_sum(values: Iterable[Number | None]) -> Number | None:
     """Of those that are known; None if none is."""
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return sum(known) if known else None
 
 

@@ -59,13 +59,15 @@ class CheckReport(JsonItem):
 def check_report(results: Sequence[TargetResult]) -> CheckReport:
     return CheckReport(
         version=VERSION,
-        failed=any(one.fails for one in results),
+        failed=any(result.fails for result in results),
         targets=[
             TargetItem.of(
-                one,
-                changes=[ChangeItem.of(change, line=change.line or None) for change in one.changes],
-                effects=[effect_item(effect) for effect in one.effects],
+                result,
+                changes=[
+                    ChangeItem.of(change, line=change.line or None) for change in result.changes
+                ],
+                effects=[effect_item(effect) for effect in result.effects],
             )
-            for one in results
+            for result in results
         ],
     )

@@ -131,35 +131,41 @@ class DiffReport(JsonItem):
 
 def diff_report(difference: Difference, before: str, after: str) -> DiffReport:
     """`before`, `after`: what the two sides are called."""
-    calls = [one for one in difference.measured if one.record.scope == "call"]
+    calls = [
+        measured_difference
+        for measured_difference in difference.measured
+        if measured_difference.record.scope == "call"
+    ]
     return DiffReport(
         version=VERSION,
         before=before,
         after=after,
         same=difference.nothing and not difference.effects,
-        effects=[_effect(one, difference.alignment) for one in difference.effects],
-        settings=[SettingItem.of(one) for one in difference.settings],
-        figures=[FigureItem.of(one) for one in difference.figures],
-        breaks=[CountItem.of(one) for one in difference.breaks],
-        recompiles=[CountItem.of(one) for one in difference.recompiles],
-        guards=[CountItem.of(one) for one in difference.guards],
-        decisions=[DecisionItem.of(one) for one in difference.decisions.changes],
+        effects=[_effect(effect, difference.alignment) for effect in difference.effects],
+        settings=[SettingItem.of(setting) for setting in difference.settings],
+        figures=[FigureItem.of(figure) for figure in difference.figures],
+        breaks=[CountItem.of(figure) for figure in difference.breaks],
+        recompiles=[CountItem.of(recompile) for recompile in difference.recompiles],
+        guards=[CountItem.of(guard) for guard in difference.guards],
+        decisions=[DecisionItem.of(change) for change in difference.decisions.changes],
         kernels=[
             KernelsItem(
-                change=one.kind,
-                before=[kernel.id for kernel in one.before],
-                after=[kernel.id for kernel in one.after],
+                change=changed_kernel.kind,
+                before=[kernel.id for kernel in changed_kernel.before],
+                after=[kernel.id for kernel in changed_kernel.after],
             )
-            for one in difference.changed_kernels
+            for changed_kernel in difference.changed_kernels
         ],
-        times=next((CallTimesItem.of_measured(one) for one in calls), None),
+        times=next((CallTimesItem.of_measured(call) for call in calls), None),
     )
 
 
-def _effect(one: Effect, alignment: Alignment) -> EffectItem:
-    item = effect_item(one)
-    return item if one.line is None else structs.replace(item, file=alignment.own_file(one.line))
+def _effect(effect: Effect, alignment: Alignment) -> EffectItem:
+    item = effect_item(effect)
+    return (
+        item if effect.line is None else structs.replace(item, file=alignment.own_file(effect.line))
+    )
 
 
-def effect_item(one: Effect) -> EffectItem:
-    return EffectItem.of(one, **placed(one.line))
+def effect_item(effect: Effect) -> EffectItem:
+    return EffectItem.of(effect, **placed(effect.line))

@@ -87,20 +87,24 @@ class FolderReport(JsonItem):
 def folder_report(several: Several) -> FolderReport:
     items = []
     first: dict[int, str] = {}
-    for one in several.processes:
-        same = first.get(id(one.recording), "")
-        first.setdefault(id(one.recording), one.name)
-        start = one.recording.start
+    for process in several.processes:
+        same = first.get(id(process.recording), "")
+        first.setdefault(id(process.recording), process.name)
+        start = process.recording.start
         items.append(
             ProcessItem.of(
-                one,
-                pid=one.glance.pid if one.glance is not None else start.pid if start else None,
-                file=one.file.name,
-                program=program_of(one),
+                process,
+                pid=process.glance.pid
+                if process.glance is not None
+                else start.pid
+                if start
+                else None,
+                file=process.file.name,
+                program=program_of(process),
                 same_as=same,
                 differs_in=None,
-                compile_seconds=one.glance.seconds if one.glance is not None else None,
-                report=None if same else report(one.recording),
+                compile_seconds=process.glance.seconds if process.glance is not None else None,
+                report=None if same else report(process.recording),
             )
         )
     items += [
@@ -117,19 +121,19 @@ def folder_report(several: Several) -> FolderReport:
         )
         for log in several.unread
     ]
-    found = several.divergence
-    difference = _difference(found) if found is not None else None
+    divergence = several.divergence
+    difference = _difference(divergence) if divergence is not None else None
     return FolderReport(version=VERSION, processes=items, first_difference=difference)
 
 
 def _difference(found: Divergence) -> DifferenceItem:
     first = found.sides[found.subject]
-    sides = [first, *(one for one in found.sides if one is not first)]
+    sides = [first, *(side for side in found.sides if side is not first)]
     condition = found.condition.text.strip() if found.condition is not None else ""
     return DifferenceItem.of(
         found,
-        sides=[SideItem.of(one, **placed(one.place)) for one in sides],
+        sides=[SideItem.of(side, **placed(side.place)) for side in sides],
         because=condition or found.why,
-        waits=[WaitItem.of(one, **placed(one.place)) for one in found.waits],
+        waits=[WaitItem.of(wait, **placed(wait.place)) for wait in found.waits],
         **placed(found.place),
     )

@@ -259,7 +259,7 @@ class TrialItem(JsonItem):
 
 
 def profile_items(recording: Recording) -> list[ProfileItem]:
-    return [_profile(one) for one in profiles_of(recording)]
+    return [_profile(profile) for profile in profiles_of(recording)]
 
 
 def mode_items(recording: Recording) -> list[ModeItem]:
@@ -273,21 +273,21 @@ def mode_items(recording: Recording) -> list[ModeItem]:
 
 def trial_items(recording: Recording) -> list[TrialItem]:
     return [
-        TrialItem.of(one)
-        if one.before is not None and one.after is not None
-        else TrialItem.of(one, difference=None, noise=None)
-        for one in recording.all(Trial)
+        TrialItem.of(trial)
+        if trial.before is not None and trial.after is not None
+        else TrialItem.of(trial, difference=None, noise=None)
+        for trial in recording.all(Trial)
     ]
 
 
-def _profile(one: Profile) -> ProfileItem:
-    fall = one.waterfall()
+def _profile(profile: Profile) -> ProfileItem:
+    fall = profile.waterfall()
     starts = dict(zip((row.key for row in fall.rows), fall.starts(), strict=True))
-    indices = (one.index, one.step)
+    indices = (profile.index, profile.step)
     return ProfileItem.of(
-        one.head,
-        engine=one.engine,
-        headline=one.verdict.headline,
+        profile.head,
+        engine=profile.engine,
+        headline=profile.verdict.headline,
         regions=[
             RegionItem.of(
                 row,
@@ -298,24 +298,24 @@ def _profile(one: Profile) -> ProfileItem:
                 steps=[step.id for step in row.steps],
                 operations=[made.id for made in row.operations],
             )
-            for row in (*one.rows, *one.step_rows)
+            for row in (*profile.rows, *profile.step_rows)
         ],
         rest=fall.rest,
-        causes=[_cause(cause) for cause in one.causes],
+        causes=[_cause(cause) for cause in profile.causes],
         lines=[
             LineItem.of(cost, file=file, line=line)
-            for (file, line), cost in sorted(one.line_costs.items())
+            for (file, line), cost in sorted(profile.line_costs.items())
         ],
-        steps=[_step(one, step) for of in indices for step in of.steps.values()],
-        operations=[_operation(one, made) for of in indices for made in of.operations.values()],
-        accounts=one.accounts,
-        ceilings=one.ceilings,
-        memory=one.head,
-        precision=one.precision,
+        steps=[_step(profile, step) for of in indices for step in of.steps.values()],
+        operations=[_operation(profile, made) for of in indices for made in of.operations.values()],
+        accounts=profile.accounts,
+        ceilings=profile.ceilings,
+        memory=profile.head,
+        precision=profile.precision,
         nests=[
             NestItem.of(nest, kernel=of.kernel, graph=of.graph)
-            for of in one.index.recording.all(KernelNests)
-            if of.call == one.head.call
+            for of in profile.index.recording.all(KernelNests)
+            if of.call == profile.head.call
             for nest in of.nests
         ],
     )
@@ -326,24 +326,24 @@ def _cause(cause: Cause) -> CauseItem:
         cause,
         **placed(cause.place),
         fixes=[fix.code or fix.text for fix in cause.fixes],
-        options=[one.options for one in cause.suggestions if one.options],
+        options=[suggestion.options for suggestion in cause.suggestions if suggestion.options],
     )
 
 
-def _step(one: Profile, step: CompiledStep) -> StepItem:
-    lines = one.index.locations_of(step)
+def _step(profile: Profile, step: CompiledStep) -> StepItem:
+    lines = profile.index.locations_of(step)
     return StepItem.of(
-        step, lines=lines, region=_region(one, step.id), work=work_of(one.index, [step])
+        step, lines=lines, region=_region(profile, step.id), work=work_of(profile.index, [step])
     )
 
 
-def _operation(one: Profile, made: EagerOperation) -> OperationItem:
+def _operation(profile: Profile, made: EagerOperation) -> OperationItem:
     lines = [made.location] if made.location else []
     return OperationItem.of(
-        made, lines=lines, region=_region(one, made.id), work=work_of(one.index, [made])
+        made, lines=lines, region=_region(profile, made.id), work=work_of(profile.index, [made])
     )
 
 
-def _region(one: Profile, id: str) -> str:
-    region = one.region_of(id)
+def _region(profile: Profile, id: str) -> str:
+    region = profile.region_of(id)
     return region.id if region else ""

@@ -32,9 +32,9 @@ CALLED = {"aten": "library call", "rng": "drawn by the engine"}
 def calls_text(languages: Iterable[str] | Mapping[str, int]) -> str:
     """`27 library calls, 2 draws`: the kernels without generated code, of the languages of all
     or their counts."""
-    found = Counter(languages)
+    counter = Counter(languages)
     nouns = (("aten", "library call"), ("rng", "draw"))
-    return ", ".join(plural(found[one], noun) for one, noun in nouns if found[one])
+    return ", ".join(plural(counter[one], noun) for one, noun in nouns if counter[one])
 
 
 _MOVEMENT = frozenset({
@@ -223,7 +223,7 @@ class KernelNames:
         if not kernel.generated:
             nodes = self.recording.nodes(graph.id)
             found = [nodes[name] for name in self._origins(kernel) if name in nodes]
-            main = next((one for one in reversed(found) if not is_view(one)), None)
+            main = next((node for node in reversed(found) if not is_view(node)), None)
             if main is None or label != short_label(short_target(main.target)):
                 return label
             module = _module(main.module)
@@ -237,7 +237,7 @@ class KernelNames:
         operations = self.recording.operations
         records = (operations.get((kernel.graph, name)) for name in kernel.nodes)
         return kernel.origins or tuple(
-            one for record in records if record for one in record.origins
+            origin for record in records if record for origin in record.origins
         )
 
 

@@ -54,7 +54,7 @@ _LACKS = {
 def _bounded(recording: Recording, bound: LeftOut) -> str:
     """`to stay under 100 MB: from 3 min 2 s on compiles are recorded without …`."""
     first = recording.all(LeftOut)[0]
-    levels = dict.fromkeys(_LACKS[one.level] for one in recording.all(LeftOut))
+    levels = dict.fromkeys(_LACKS[left_out.level] for left_out in recording.all(LeftOut))
     less = ", ".join(filter(None, levels)) or "without records that would not fit"
     count = sum(bound.records.values())
     counted = f" ({_records(count)} left out)" if count else ""

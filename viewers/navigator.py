@@ -87,8 +87,8 @@ class Navigator:
         elif arrangement == "differences":
             self.light_effect()
         elif arrangement == "ranks" and self.view.several is not None:
-            found = self.view.several.divergence
-            place = found.place if found is not None else None
+            divergence = self.view.several.divergence
+            place = divergence.place if divergence is not None else None
             self.select(refs.source(place.file, place.line) if place is not None else "")
 
     def stop(self, focus: str) -> None:
@@ -121,9 +121,9 @@ class Navigator:
             if graph is not None:
                 self.compile(graph.compile_id)
         elif kind == "src" and not self._touches(view.compile_id):
-            found = next((cid for cid in view.derived.pieces if self._touches(cid)), "")
-            if found:
-                self.compile(found)
+            piece = next((cid for cid in view.derived.pieces if self._touches(cid)), "")
+            if piece:
+                self.compile(piece)
         shown = view.shown_kernel()
         best = max(view.kernels(), key=self._weight, default=None)
         if best is not None and view.lit_lines(best) and (not shown or not view.lit_lines(shown)):
@@ -190,9 +190,9 @@ class Navigator:
     def _kernel(self, name: str) -> None:
         """Look at a kernel, in its own language."""
         view = self.view
-        found = view.recording.kernels.get(name)
-        if found is not None:
-            view.language = "triton" if found.language == "triton" else "cpp"
+        kernel = view.recording.kernels.get(name)
+        if kernel is not None:
+            view.language = "triton" if kernel.language == "triton" else "cpp"
             view.kernel = name
             view.select(refs.kernel(name))
 
@@ -467,7 +467,7 @@ class Navigator:
         view = self.view
         pieces = view.derived.pieces
         if view.compile_id not in pieces:
-            with_graph = (one.compile_id for one in pieces.values() if one.ops)
+            with_graph = (piece.compile_id for piece in pieces.values() if piece.ops)
             view.compile_id = next(with_graph, "") or next(iter(pieces), "")
         if not self.language_chosen:
             view.language = self._first_language()

@@ -80,12 +80,12 @@ class Reader:
     def part(self, whole: Recording) -> tuple[Part, Recording]:
         """The current run and engine, of the trace or of its beginning."""
         run = self.view.run if self.view.run in whole.runs else next(reversed(whole.runs), 0)
-        found = whole.runs.get(run, whole)
+        recording = whole.runs.get(run, whole)
         engine = self.view.engine
-        if found.engines:
-            engine = engine if engine in found.engines else next(iter(found.engines))
-            return (run, engine), found.engines[engine]
-        return (run, ""), found
+        if recording.engines:
+            engine = engine if engine in recording.engines else next(iter(recording.engines))
+            return (run, engine), recording.engines[engine]
+        return (run, ""), recording
 
     def show_facts(self) -> None:
         """Give the view what is derived from its run, engine and place in time."""
@@ -143,11 +143,11 @@ class Reader:
     def _links_of(self, part: Part) -> Provenance:
         """Links of the whole part: no pane shows yet what they lead to in the future."""
         run, engine = part
-        found = self._run_of(self.recording, run)
-        found = found.engines.get(engine, found)
+        recording = self._run_of(self.recording, run)
+        recording = recording.engines.get(engine, recording)
         links, fed = self._links.get(part) or (Provenance(), 0)
-        links.feed(found.records[fed:])
-        self._links[part] = links, len(found.records)
+        links.feed(recording.records[fed:])
+        self._links[part] = links, len(recording.records)
         return links
 
 

@@ -191,7 +191,7 @@ class Recording:
         of_one_run = self._of_one_run or settings is not None
         part = Recording(losses=self.losses, of_one_run=of_one_run, file=self.file)
         part._texts, part._sources = self._texts, self._sources
-        part.feed(_as_of(one, settings, engine) for one in self._common)
+        part.feed(_as_of(record, settings, engine) for record in self._common)
         return part
 
     def all(self, kind: type[R]) -> list[R]:
@@ -199,8 +199,8 @@ class Recording:
         return cast(list[R], self._by_kind[kind])
 
     def last(self, kind: type[R]) -> R | None:
-        found = self._by_kind[kind]
-        return cast(R, found[-1]) if found else None
+        records = self._by_kind[kind]
+        return cast(R, records[-1]) if records else None
 
     def nodes(self, graph: str) -> dict[str, Node]:
         """The FX nodes of a graph by name; empty if it was not recorded."""
@@ -287,8 +287,8 @@ class Recording:
     @property
     def start(self) -> Start | None:
         """The first one; a later one comes from a worker that was restarted for a run."""
-        found = self.all(Start)
-        return found[0] if found else None
+        starts = self.all(Start)
+        return starts[0] if starts else None
 
     @property
     def settings(self) -> Settings | None:
@@ -312,8 +312,8 @@ class Recording:
     @property
     def failure(self) -> Failure | None:
         """The first failure: later ones follow from it."""
-        found = self.all(Failure)
-        return found[0] if found else None
+        failures = self.all(Failure)
+        return failures[0] if failures else None
 
     @property
     def speed(self) -> Speed | None:
@@ -376,4 +376,8 @@ class RecordedDecisions:
 
     def taken(self, kind: str, *graphs: str) -> list[Decided]:
         """The last choice of each decision of one kind in these graphs."""
-        return [one for one in self.decided.values() if one.kind == kind and one.graph in graphs]
+        return [
+            decided
+            for decided in self.decided.values()
+            if decided.kind == kind and decided.graph in graphs
+        ]

@@ -81,9 +81,9 @@ class Recorded:
         """A number of docs/check.md, such as `loop nests`; None if it is not known."""
         return next(
             (
-                one.value
-                for one in facts(self.recording, self.summary)
-                if not one.group and one.name == name
+                fact.value
+                for fact in facts(self.recording, self.summary)
+                if not fact.group and fact.name == name
             ),
             None,
         )
@@ -94,7 +94,7 @@ class Recorded:
         from tcw.viewers.text.explain import explain
 
         lines = explain(self.recording, width, 40, (), "")
-        return "\n".join(one.text for one in fitted(lines, width)) + "\n"
+        return "\n".join(line.text for line in fitted(lines, width)) + "\n"
 
     def __repr__(self) -> str:
         return self.text()

@@ -152,7 +152,7 @@ def sub_graph_prefix(joint: Any) -> str:
 def note_random_operations(recorder: Recorder, module: fx.GraphModule) -> None:
     """Record a graph's random operations before Inductor's passes rewrite them."""
     known = recorder.random_operations
-    known += [found for found in random_operations(module) if found not in known]
+    known += [operation for operation in random_operations(module) if operation not in known]
 
 
 def apply_gate(joint: Any, halves: Any, cut: Callable[[], Any]) -> Any:

@@ -252,8 +252,10 @@ def recomputation(node: fx.Node, saved: Collection[str], fixed: Collection[str])
     operations.sort(key=place.__getitem__)
     leaves = sorted(reads, key=place.__getitem__)
     return Recomputation(
-        tuple(one.name for one in operations if one.target is not operator.getitem),
-        tuple(one.name for one in leaves),
+        tuple(
+            operation.name for operation in operations if operation.target is not operator.getitem
+        ),
+        tuple(leaf.name for leaf in leaves),
         _bytes(leaves),
     )
 

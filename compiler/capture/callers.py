@@ -158,8 +158,8 @@ def _positional(code: CodeType) -> list[str]:
 
 def _name_of(value: object, arguments: Mapping[str, object]) -> str:
     """The one argument that is this very object; "" if there is none or several."""
-    found = [name for name, argument in arguments.items() if argument is value]
-    return found[0] if len(found) == 1 and found[0].isidentifier() else ""
+    items = [name for name, argument in arguments.items() if argument is value]
+    return items[0] if len(items) == 1 and items[0].isidentifier() else ""
 
 
 @functools.lru_cache(maxsize=256)
@@ -172,15 +172,15 @@ def _parameters(code: CodeType) -> dict[str, Location]:
     arguments = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
     indent = len(lines[code.co_firstlineno - 1]) - len(lines[code.co_firstlineno - 1].lstrip())
     found = {}
-    for one in arguments:
-        line = code.co_firstlineno + one.lineno - 1
-        column = one.col_offset + indent
-        found[one.arg] = Location(
+    for argument in arguments:
+        line = code.co_firstlineno + argument.lineno - 1
+        column = argument.col_offset + indent
+        found[argument.arg] = Location(
             file=code.co_filename,
             line=line,
             end_line=line,
             column=column,
-            end_column=column + len(one.arg.encode()),
+            end_column=column + len(argument.arg.encode()),
             function=user_name(code.co_name),
         )
     return found

@@ -68,8 +68,8 @@ def buckets_record(optimizer: Any, graph: fx.GraphModule, buckets: Iterable[Any]
     return DdpBuckets(
         compile_id=current_compile_id(),
         buckets=tuple(
-            _bucket(one, number, first if number == 1 else cap, names)
-            for number, one in enumerate(reversed(list(buckets)), 1)
+            _bucket(bucket, number, first if number == 1 else cap, names)
+            for number, bucket in enumerate(reversed(list(buckets)), 1)
         ),
         bucket_bytes=cap,
         first_bucket_bytes=first,
@@ -77,13 +77,15 @@ def buckets_record(optimizer: Any, graph: fx.GraphModule, buckets: Iterable[Any]
 
 
 def _bucket(bucket: Any, number: int, limit: int, names: Mapping[str, str]) -> DdpBucket:
-    lines = [found for node in bucket.nodes if (found := user_line(node))]  # from the last node on
+    lines = [
+        location for node in bucket.nodes if (location := user_line(node))
+    ]  # from the last node on
     extended = int(bucket.opcount_increased_to_capture_external_output)
     return DdpBucket(
         number=number,
         bytes=int(bucket.size),
         limit=limit,
-        parameters=tuple(names.get(str(one), str(one)) for one in bucket.params),
+        parameters=tuple(names.get(str(param), str(param)) for param in bucket.params),
         nodes=len(bucket.nodes),
         extended=extended,
         extended_bytes=bucket.size - bucket.paramsize_before_opcount_increase if extended else 0,

@@ -84,7 +84,7 @@ def install(recorder: Recorder) -> Uninstall:
         caller = _user_frame(frame)
         key = (
             operation,
-            tuple((one.shape, one.dtype) for one in tensors),
+            tuple((tensor.shape, tensor.dtype) for tensor in tensors),
             (caller.f_code, caller.f_lineno) if caller is not None else None,
         )
         number, count = seen.tell(key)
@@ -93,7 +93,7 @@ def install(recorder: Recorder) -> Uninstall:
         recorder.emit(
             EagerCollective(
                 operation=operation,
-                tensors=tuple(filter(None, (tensor_meta(one.detach()) for one in tensors))),
+                tensors=tuple(filter(None, (tensor_meta(tensor.detach()) for tensor in tensors))),
                 ranks=int(group.size()),
                 group=str(group.group_name),
                 number=number,
@@ -127,7 +127,9 @@ def install(recorder: Recorder) -> Uninstall:
 
 def _tensors(arguments: tuple[Any, ...]) -> list[torch.Tensor]:
     """The tensors that this rank gives: if there are two arguments, the first has the outputs."""
-    given = [one for one in arguments[:2] if isinstance(one, (torch.Tensor, list, tuple))]
+    given = [
+        argument for argument in arguments[:2] if isinstance(argument, (torch.Tensor, list, tuple))
+    ]
     found: list[torch.Tensor] = []
     _collect(given[-1:], found)
     return found[:64]

@@ -102,13 +102,13 @@ def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> Non
     failed = []
     for index, (entry, location) in enumerate(zip(tried, locations, strict=True)):
         recorder.source(location.file)
-        one = msgspec.structs.replace(
+        guard = msgspec.structs.replace(
             entry.failed,
             location=location,
             source_line=source_line(location),
             advice=advise(changed[index:] + changed[:index], _settings()),
         )
-        failed.append(one)
+        failed.append(guard)
     first = failed[0] if failed else FailedGuard(entry="", guard="")
     location = first.location or function_location(code)
     recorder.source(location.file)

@@ -41,7 +41,8 @@ def record_changes(recorder: Recorder) -> None:
     if not isinstance(before, dict):
         return
     ours = {
-        f"{one.module}.{one.name}" for one in map(read_setting, recorder.settings.torch_settings)
+        f"{setting.module}.{setting.name}"
+        for setting in map(read_setting, recorder.settings.torch_settings)
     }
     changed = {
         name: _text(value)[:LONGEST]

@@ -25,7 +25,7 @@ class Chooser:
     def nest(self, candidates: Sequence[str], origins: tuple[str, ...]) -> NestChooser:
         """A chooser for a nest, or for one of its phases. It is named after the first of these
         values whose name is unused, or `VALUE+totals` if all are used."""
-        free = [one for one in candidates if ("", one) not in self._taken][:1]
+        free = [candidate for candidate in candidates if ("", candidate) not in self._taken][:1]
         return NestChooser(self, self.name("", *(free or candidates[:1])), origins)
 
     def name(self, kind: str, value: str) -> tuple[str, ...]:

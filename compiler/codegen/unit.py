@@ -173,7 +173,7 @@ class Function:
 
     def named(self, name: str) -> str:
         """The body with the given name."""
-        return _NAME_OR_COMMENT.sub(lambda found: name if found[0] == "@" else found[0], self.body)
+        return _NAME_OR_COMMENT.sub(lambda match: name if match[0] == "@" else match[0], self.body)
 
 
 _NAME_OR_COMMENT = re.compile(r"//[^\n]*|@")

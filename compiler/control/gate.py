@@ -214,12 +214,12 @@ class Gate:
 
     def refused(self) -> list[Ruling]:
         """Overrides that a rule forbids, each once: those whose last answer was a refusal."""
-        last = {one.decision.id: one for one in self.decided}
-        return [one for one in last.values() if one.refused]
+        last = {ruling.decision.id: ruling for ruling in self.decided}
+        return [ruling for ruling in last.values() if ruling.refused]
 
     def unknown(self) -> Iterator[tuple[str, str]]:
         """Overrides that met no decision, each with the closest known id, or ""."""
-        ids = list(dict.fromkeys([*(one.decision.id for one in self.decided), *self._known]))
+        ids = list(dict.fromkeys([*(ruling.decision.id for ruling in self.decided), *self._known]))
         for id in self.overrides:
             if id not in self._met:
                 same = [one for one in ids if engine_of(one) == engine_of(id)]

@@ -91,19 +91,19 @@ class Live:
     def after(self, record: Record) -> None:
         """Wait if the person wants to stop after this record."""
         with self._lock:
-            found = self.stops.after(record)
-        if found is not None and not self._passes():
-            self._stand(found)
+            point = self.stops.after(record)
+        if point is not None and not self._passes():
+            self._stand(point)
 
     def ask(self, decision: Decision) -> str:
         """The person's choice; "" for the engine's own, or if nobody is asked."""
         if self.recorder.quiet:
             return ""
         with self._lock:
-            found = self.stops.decision(decision)
-        if found is None or self._passes():
+            point = self.stops.decision(decision)
+        if point is None or self._passes():
             return ""
-        return self._stand(found, decision)
+        return self._stand(point, decision)
 
     def wait(self, kind: WaitingKind, why: str) -> Sequence[Rerun | Measure | TimeCalls]:
         """Wait before the first step or after the last. Returns the commands to carry out when the

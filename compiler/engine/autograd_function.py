@@ -218,7 +218,9 @@ def _forward(function: Any, metadata: Any, disable_amp: bool) -> Callable[..., A
             outputs[i] = unsafe_view(outputs[i], outputs[i].shape)
         if constant:
             tensors = (outputs[i] for i in constant)
-            ctx.mark_non_differentiable(*(one for one in tensors if isinstance(one, torch.Tensor)))
+            ctx.mark_non_differentiable(
+                *(tensor for tensor in tensors if isinstance(tensor, torch.Tensor))
+            )
         ctx._materialize_non_diff_grads = False
         return tuple(outputs)
 
@@ -260,7 +262,7 @@ def _backward(function: Any, metadata: Any, disable_amp: bool) -> Callable[..., 
         ):
             return whole(ctx, *given)
         arguments = [*ctx.symints, *ctx.saved_tensors, *ctx._tensors_no_vc_check]
-        arguments += [as_traced(gradients[one.place], one) for one in tangents]
+        arguments += [as_traced(gradients[tangent.place], tangent) for tangent in tangents]
         if boxed:
             gradients.clear()
         ctx.maybe_clear_saved_tensors()

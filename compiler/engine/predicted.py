@@ -103,35 +103,37 @@ class _Binaries:
         self.folder = Path(usable_store()[0].folder) / "sass"
         counts = [kernel.count for kernel in device.kernels]
         made = in_threads(self._made, device.kernels, counts)
-        self._known = {k.name: one for k, one in zip(device.kernels, made, strict=True)}
+        self._known = {k.name: binary for k, binary in zip(device.kernels, made, strict=True)}
 
     def record(self, recorder: Recorder, id: str, names: Sequence[str]) -> None:
         """Emit what the kernels of one nest hold, as one binary: the texts one after another, the
         most that one of them takes, and the fewest warps that a processor holds of one."""
-        found = [self._known[name] for name in names]
-        if not found:
+        binaries = [self._known[name] for name in names]
+        if not binaries:
             return
-        stages = {stage for one in found for stage in one.texts}
-        texts = {stage: "\n".join(one.texts.get(stage, "") for one in found) for stage in stages}
+        stages = {stage for binary in binaries for stage in binary.texts}
+        texts = {
+            stage: "\n".join(binary.texts.get(stage, "") for binary in binaries) for stage in stages
+        }
 
         def most(values: list[int | None]) -> int | None:
             known = [value for value in values if value is not None]
             return max(known, default=None)
 
-        each = [one.facts for one in found]
+        each = [binary.facts for binary in binaries]
         facts = structs.replace(
             each[0],
-            configuration="; ".join(one.configuration for one in each),
-            registers=most([one.registers for one in each]),
-            shared_bytes=most([one.shared_bytes for one in each]),
-            spill_bytes=most([one.spill_bytes for one in each]),
-            stack_bytes=most([one.stack_bytes for one in each]),
+            configuration="; ".join(binary.configuration for binary in each),
+            registers=most([binary.registers for binary in each]),
+            shared_bytes=most([binary.shared_bytes for binary in each]),
+            spill_bytes=most([binary.spill_bytes for binary in each]),
+            stack_bytes=most([binary.stack_bytes for binary in each]),
             resident_warps=min(
-                (one.resident_warps for one in each if one.resident_warps is not None),
+                (binary.resident_warps for binary in each if binary.resident_warps is not None),
                 default=None,
             ),
-            seconds=sum(one.seconds for one in each),
-            error="; ".join(dict.fromkeys(one.error for one in each if one.error)),
+            seconds=sum(binary.seconds for binary in each),
+            error="; ".join(dict.fromkeys(binary.error for binary in each if binary.error)),
         )
         record(recorder, Binary(facts, texts), id)
 

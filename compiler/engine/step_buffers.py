@@ -61,16 +61,16 @@ def graph_buffers(program: Program, plan: Plan, kernels: Kernels) -> GraphBuffer
         if isinstance(node, Input):
             forms[node.name] = _form(node.dtype, node.shape, node.strides)
         elif isinstance(node, Call):
-            for one in node.results:
-                if one is not None:
-                    forms[one.name] = _form(one.dtype, one.shape, one.strides)
+            for result in node.results:
+                if result is not None:
+                    forms[result.name] = _form(result.dtype, result.shape, result.strides)
     return GraphBuffers(
         forms,
         tuple(_touched(step, plan, kernels) for step in steps_of(plan)),
         {
-            name: (one.value, _form(one.dtype, one.shape, one.strides, one.offset))
-            for name, one in program.graph.tensors.items()
-            if one.value in forms
+            name: (tensor.value, _form(tensor.dtype, tensor.shape, tensor.strides, tensor.offset))
+            for name, tensor in program.graph.tensors.items()
+            if tensor.value in forms
         },
     )
 

@@ -37,7 +37,7 @@ class Candidate:
 
 def vertical(grouping: Grouping) -> list[Candidate]:
     """Producers with their readers. A value with a single reader need not be written at all."""
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for place, edges in enumerate(grouping.edges.of_producer):
         if not edges:
             continue
@@ -45,10 +45,10 @@ def vertical(grouping: Grouping) -> list[Candidate]:
         size = grouping.weights.bytes(producer)
         readers = dict.fromkeys(edge.reader_place for edge in edges)
         alone = len(readers) == 1 and producer.name not in grouping.fixed
-        found.extend(
+        candidates.extend(
             Candidate("vertical", place, reader, size * (2 if alone else 1)) for reader in readers
         )
-    return _sorted(found)
+    return _sorted(candidates)
 
 
 def siblings(grouping: Grouping) -> list[Candidate]:
@@ -121,7 +121,7 @@ def least_shared(grouping: Grouping, candidate: Candidate) -> int:
 
 def twins(grouping: Grouping) -> list[Candidate]:
     """Consecutive small pointwise loops over domains of equal size, as in an optimizer step."""
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     last: dict[Size, int] = {}
     for place, group in sorted(grouping.groups.items()):
         plain = group.mask is None and not group.space.riders
@@ -131,15 +131,15 @@ def twins(grouping: Grouping) -> list[Candidate]:
             continue
         before = last.get(group.size)
         if before is not None:
-            found.append(Candidate("horizontal", before, place, 0))
+            candidates.append(Candidate("horizontal", before, place, 0))
         last[group.size] = place
-    return found
+    return candidates
 
 
 def pieces(grouping: Grouping) -> list[Candidate]:
     """Stores to one buffer over domains of equal size, the pieces of a cat; and those to the ends
     of rows with the rows."""
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     last: dict[tuple[str, Size], int] = {}
     rows: dict[tuple[str, Size], int] = {}
     for place, node in enumerate(grouping.order.nodes):
@@ -148,12 +148,12 @@ def pieces(grouping: Grouping) -> list[Candidate]:
         key = (node.buffer, elements(node.domain))
         before = rows.get(key)
         if before is not None and _joins_rows(grouping, before, node):
-            found.append(Candidate("horizontal", before, place, 0))
+            candidates.append(Candidate("horizontal", before, place, 0))
         elif key in last:
-            found.append(Candidate("horizontal", last[key], place, 0))
+            candidates.append(Candidate("horizontal", last[key], place, 0))
         last[key] = place
         rows.setdefault((node.buffer, elements(node.domain[:-1])), place)
-    return found
+    return candidates
 
 
 def _joins_rows(grouping: Grouping, rows: int, ends: Store) -> bool:

@@ -59,13 +59,13 @@ def edges_of(graph: Graph, order: Dependencies) -> Edges:
     """All edges, by place."""
     values = graph.values()
     count = len(order.nodes)
-    found = Edges([[] for _ in range(count)], [[] for _ in range(count)], [])
+    edges = Edges([[] for _ in range(count)], [[] for _ in range(count)], [])
     for place, node in enumerate(order.nodes):
         if isinstance(node, Call):
-            found.leaves.append([])
+            edges.leaves.append([])
             continue
         leaves = list(dict.fromkeys(reads(node)))
-        found.leaves.append(leaves)
+        edges.leaves.append(leaves)
         size = elements(node.domain)
         for leaf in leaves:
             earlier = order.place.get(leaf.value)
@@ -76,9 +76,9 @@ def edges_of(graph: Graph, order: Dependencies) -> Edges:
                 continue
             how = _access(leaf, size, extent(values[leaf.value]))
             edge = Edge(producer, node, how, earlier, place, earlier, place)
-            found.of_reader[place].append(edge)
-            found.of_producer[earlier].append(edge)
-    return found
+            edges.of_reader[place].append(edge)
+            edges.of_producer[earlier].append(edge)
+    return edges
 
 
 def _access(leaf: Load | Gather, domain: Size, extent: Size) -> Relation:

@@ -104,7 +104,7 @@ class Grouping:
 
     def between(self, one: Group, two: Group) -> list[Edge]:
         """The edges between two groups, in either direction."""
-        found: list[Edge] = []
+        edges: list[Edge] = []
         for reader, producer in ((one, two), (two, one)):
             if not self.reach.reaches(producer.id, reader.id):
                 continue
@@ -112,8 +112,8 @@ class Grouping:
                 for edge in self.edges.of_reader[place]:
                     if self.home[edge.producer_place] == producer.id:
                         edge.reader_group, edge.producer_group = reader.id, producer.id
-                        found.append(edge)
-        return found
+                        edges.append(edge)
+        return edges
 
     def merge(self, one: Group, two: Group, merge: Merge) -> Group:
         """Merge `two` into `one`."""

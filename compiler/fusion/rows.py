@@ -98,7 +98,7 @@ def ends_of(rows: Store, ends: Store) -> bool:
         return False
     if rows.mode != "set" or ends.mode != "set" or rows.terms or ends.terms:
         return False
-    whole, part = (view_strides(one.view, d) for one, d in ((rows, rows.domain), (ends, along)))
+    whole, part = (view_strides(store.view, d) for store, d in ((rows, rows.domain), (ends, along)))
     seen = (view_strides(leaf.view, rows.domain) for leaf in reads(rows))
     if any(strides is not None and strides[-1] not in (-1, 0, 1) for strides in seen):
         return False

@@ -107,7 +107,10 @@ def _share_lanes(element: Expression, kept: Shape, weights: Weights) -> bool:
     strides = [strides_over(layout, kept) for layout in layouts]
     together: Size = kept[-1] if kept else 1
     for d in range(len(kept) - 2, -1, -1):
-        if any(one is None or one[d] != multiply(one[d + 1], kept[d + 1]) for one in strides):
+        if any(
+            stride is None or stride[d] != multiply(stride[d + 1], kept[d + 1])
+            for stride in strides
+        ):
             break
         together = multiply(together, kept[d])
     return weights.number(together) >= LANES

@@ -164,14 +164,14 @@ class Statements:
         return visit(expression)
 
     def _hoist(self, part: Op, varies: int, node: Compute) -> Local:
-        found = self._hoisted.get(part)
-        if found is None:
+        local = self._hoisted.get(part)
+        if local is None:
             name = unused_name(f"{node.name}_part", self._taken)
             self._taken.add(name)
-            found = self._hoisted[part] = Local(name, part.dtype)
+            local = self._hoisted[part] = Local(name, part.dtype)
             self.done.append(Let(name, part.dtype, part, members(varies), node.origins))
             self.held[name] = varies
-        return found
+        return local
 
     def bits(self, expression: Expression) -> int:
         """Bitmask of the axes that an expression varies over."""

@@ -42,10 +42,10 @@ class Usage:
 
 def tool(name: str) -> Path:
     """Triton's own copy of `ptxas`, `cuobjdump` or `nvdisasm`."""
-    found = importlib.util.find_spec("triton")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("triton")
+    if spec is None or spec.origin is None:
         raise ToolFailed("Triton is not installed")
-    path = Path(found.origin).parent / "backends" / "nvidia" / "bin" / name
+    path = Path(spec.origin).parent / "backends" / "nvidia" / "bin" / name
     if not path.exists():
         raise ToolFailed(f"Triton {tool_version()} carries no {name}")
     return path
@@ -70,10 +70,10 @@ def _allocation() -> tuple[str, ...]:
     try:
         from triton.backends.nvidia.compiler import CUDABackend
 
-        found = re.search(r"--regAllocOptLevel=\d", inspect.getsource(CUDABackend.make_cubin))
+        match = re.search(r"--regAllocOptLevel=\d", inspect.getsource(CUDABackend.make_cubin))
     except (ImportError, AttributeError, OSError):
         return ()
-    return (found[0],) if found else ()
+    return (match[0],) if match else ()
 
 
 def resource_usage(cubin: bytes) -> Usage:
@@ -206,5 +206,5 @@ def words(error: Exception) -> str:
 
 def _target(ptx: str, architecture: Architecture) -> str:
     """The target that the PTX names: `sm_90a`, with features specific to that architecture."""
-    found = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
-    return found.group(1) if found else architecture.name
+    match = re.search(r"^\.target (\w+)", ptx, re.MULTILINE)
+    return match.group(1) if match else architecture.name

@@ -69,13 +69,15 @@ def views_are_regenerated() -> bool:
     """Whether AOTAutograd regenerates an output as a view of an intermediate, by the strides with
     which it was traced (`gen_alias_from_base` in torch/_functorch/_aot_autograd)."""
     outputs = getattr(_metadata(), "output_info", None) or ()
-    return any(one.output_type.name.startswith("alias_of_intermediate") for one in outputs)
+    return any(output.output_type.name.startswith("alias_of_intermediate") for output in outputs)
 
 
 def aliases(operation: Any) -> bool:
     """Whether an operation writes an argument or returns its memory, or might: it has no schema."""
     schema = getattr(operation, "_schema", None)
-    return schema is None or any(one.alias_info for one in (*schema.arguments, *schema.returns))
+    return schema is None or any(
+        argument.alias_info for argument in (*schema.arguments, *schema.returns)
+    )
 
 
 def is_view(node: fx.Node) -> bool:
@@ -103,8 +105,8 @@ def shows_argument(node: fx.Node) -> bool:
 
 def comments(module: fx.GraphModule) -> dict[str, str]:
     """Name of a node -> the user's line for comments above loops: `model.py:12  x = f(x)`."""
-    found = ((node.name, source_comment(node)) for node in module.graph.nodes)
-    return {name: words for name, words in found if words}
+    generator = ((node.name, source_comment(node)) for node in module.graph.nodes)
+    return {name: words for name, words in generator if words}
 
 
 def _metadata() -> Any:

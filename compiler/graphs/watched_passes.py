@@ -110,10 +110,10 @@ class WatchedPasses:
     def _begin(self, module: fx.GraphModule) -> tuple[Snapshot, float]:
         """The graph as a pass finds it; first records changes of the enclosing pass so far."""
         now = self._now()
-        found = snapshot(module.graph)
+        rows = snapshot(module.graph)
         if self._running.passes and self._running.passes[-1].module is module:
-            self._changed(self._running.passes[-1], found, now)
-        return found, now
+            self._changed(self._running.passes[-1], rows, now)
+        return rows, now
 
     def ends(self, ended: Pass) -> None:
         """A pass ends, along with those inside it that an exception left open."""

@@ -65,19 +65,19 @@ def _record(recorder: Recorder, _path: Any, compiled: Any, *_: Any, **__: Any) -
 def kernels_in(source: str) -> Iterator[tuple[str, Literal["cpp", "triton", "aten"], str]]:
     """(name, language, text) of each kernel that a wrapper defines, then of each library call."""
     end = 0
-    for one in definitions(source):
-        if one.how in ("cpp_pybinding", "triton"):
-            language: Literal["cpp", "triton"] = "triton" if one.how == "triton" else "cpp"
-            yield one.name, language, one.text.removeprefix("\n")
-            end = one.end
+    for definition in definitions(source):
+        if definition.how in ("cpp_pybinding", "triton"):
+            language: Literal["cpp", "triton"] = "triton" if definition.how == "triton" else "cpp"
+            yield definition.name, language, definition.text.removeprefix("\n")
+            end = definition.end
     for match in _LIBRARY.finditer(source, end):
         yield match["name"], "aten", ""
 
 
 def label_of(name: str) -> str:
     """A label from torch's name for a kernel: `cpp_fused_gelu_mul_0` -> `gelu_mul`."""
-    found = re.fullmatch(r"(?:cpp|triton_\w{3})_fused_(.*)_\d+", name)
-    return found[1].strip("_") if found else name.rpartition(".")[2]
+    match = re.fullmatch(r"(?:cpp|triton_\w{3})_fused_(.*)_\d+", name)
+    return match[1].strip("_") if match else name.rpartition(".")[2]
 
 
 HOOK = RecordingHook(

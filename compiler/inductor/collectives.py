@@ -75,7 +75,7 @@ def described_collectives(nodes: Sequence[Any]) -> tuple[tuple[str, ...], tuple[
                 waits_for=waits_for,
                 meanwhile=len(meanwhile),
                 meanwhile_bytes=sum(_bytes(one) for one in meanwhile),
-                origins=tuple(one.name for one in origins),
+                origins=tuple(origin.name for origin in origins),
                 location=next(filter(None, map(user_line, origins)), None),
             )
         )
@@ -86,7 +86,7 @@ def _own(kernel: Any) -> list[Any]:
     """The nodes of the operation itself: torch attributes a kernel that is waited for to the wait's
     node, with the nodes of its inputs as further origins."""
     name = _name(getattr(kernel, "op_overload", None))
-    return [one for one in kernel.get_origins() if name and _name(one.target) == name]
+    return [origin for origin in kernel.get_origins() if name and _name(origin.target) == name]
 
 
 def _name(operation: Any) -> str:
@@ -106,8 +106,8 @@ def _works(node: Any, ir: Any) -> bool:
 def _touched(node: Any) -> list[str]:
     """The buffers that a step writes, and those that it reads or mutates."""
     names = dict.fromkeys(node.get_buffer_names())
-    names |= dict.fromkeys(one.name for one in node.read_writes.writes)
-    names |= dict.fromkeys(one.name for one in node.read_writes.reads)
+    names |= dict.fromkeys(write.name for write in node.read_writes.writes)
+    names |= dict.fromkeys(read.name for read in node.read_writes.reads)
     for buffer in node.get_outputs():
         names |= dict.fromkeys(buffer.get_mutations())
         names |= dict.fromkeys(buffer.get_aliases())
@@ -137,9 +137,9 @@ def _arguments(kernel: Any) -> tuple[str, ...]:
     """The arguments that are not tensors, by the names of the operation's schema."""
     schema = getattr(getattr(kernel, "op_overload", None), "_schema", None)
     names = [
-        one.name
-        for one in (schema.arguments if schema is not None else ())
-        if "Tensor" not in str(one.type)
+        argument.name
+        for argument in (schema.arguments if schema is not None else ())
+        if "Tensor" not in str(argument.type)
     ]
     values = [*kernel.constant_args, *kernel.kwargs.values()]
     return tuple(

@@ -238,8 +238,8 @@ def _stack_of(node: Any) -> str:
     """Where a scheduler node's operation stands, or the last of those that it computes."""
     first = node.get_origin_node() if node is not None else None
     origins = [first] if first is not None else list(getattr(node, "origins", None) or ())
-    stacks = [one.meta.get("stack_trace") or "" for one in origins]
-    return max((one for one in stacks if one), default="")
+    stacks = [origin.meta.get("stack_trace") or "" for origin in origins]
+    return max((stack for stack in stacks if stack), default="")
 
 
 def on_gpu() -> bool:

@@ -56,15 +56,15 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _fusion(recorder: Recorder, scheduler: Any) -> InductorFusion:
-    found = fusions.get(scheduler)
-    if found is None or found.recorder is not recorder:
+    fusion = fusions.get(scheduler)
+    if fusion is None or fusion.recorder is not recorder:
         from torch._inductor.virtualized import V
 
         lowering = lowering_of(recorder, V.graph)
-        found = fusions[scheduler] = InductorFusion(
+        fusion = fusions[scheduler] = InductorFusion(
             recorder, lowering, Overruling(lowering, listening().gate)
         )
-    return found
+    return fusion
 
 
 def _asleep(recorder: Recorder) -> bool:

@@ -207,24 +207,24 @@ class Overruling:
         """Record the outcome of each of this graph's overrides; the loop nests are final."""
         for id, choice in self.gate.chosen(self.lowering.base, FUSE, INDUCTOR).items():
             id = f"{INDUCTOR}/{self.lowering.base}/{FUSE}/{id}"
-            found = next((o for o in self._current() if o.id == id), None)
-            if found is not None:
-                self._keep(self._end(found, any(found.within(nest) for nest in nests)))
+            override = next((o for o in self._current() if o.id == id), None)
+            if override is not None:
+                self._keep(self._end(override, any(override.within(nest) for nest in nests)))
             else:
                 self._inlined(id, choice)
 
     def _end(self, override: Override, together: bool) -> Ruling:
-        found = self._ended.get(override.id)
+        ruling = self._ended.get(override.id)
         carried_out = FUSE if together else APART
-        if found is None:
+        if ruling is None:
             decision = self._about(override.names, together)
             wrong = refusal(decision, override.choice)
             if not wrong and override.choice != carried_out:
                 wrong = "Inductor never considered the pair"
-        elif found.choice == carried_out:
-            return found
+        elif ruling.choice == carried_out:
+            return ruling
         else:
-            decision = found.decision
+            decision = ruling.decision
             attempt = self._attempts.get(override.id)
             if override.choice == APART:
                 wrong = "Inductor put both into one loop nest"
@@ -233,7 +233,7 @@ class Overruling:
             elif carried_out == override.choice:
                 wrong = ""
             else:
-                wrong = found.refused or "other fusions came first"
+                wrong = ruling.refused or "other fusions came first"
         wanted = override.choice if wrong else ""
         return Ruling(decision, carried_out, refused=wrong, wanted=wanted)
 
@@ -281,12 +281,12 @@ class Overruling:
 
     def _holders(self, name: str, exact: dict[str, str]) -> set[str]:
         """The scheduler nodes that compute the node with this name."""
-        found = {
+        items = {
             operation for operation, origins in self.lowering.operations.items() if name in origins
         }
         if name in exact:
-            found.add(exact[name])
-        return found
+            items.add(exact[name])
+        return items
 
 
 def _operations(node: Any) -> set[str]:

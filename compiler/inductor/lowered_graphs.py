@@ -74,10 +74,10 @@ _all: weakref.WeakKeyDictionary[TraceWriter, Lowerings] = weakref.WeakKeyDiction
 
 
 def _of(recorder: Recorder) -> Lowerings:
-    found = _all.get(recorder.writer)
-    if found is None:
-        found = _all[recorder.writer] = Lowerings()
-    return found
+    lowerings = _all.get(recorder.writer)
+    if lowerings is None:
+        lowerings = _all[recorder.writer] = Lowerings()
+    return lowerings
 
 
 def forget_lowerings(recorder: Recorder) -> None:
@@ -88,10 +88,10 @@ def forget_lowerings(recorder: Recorder) -> None:
 def lowering_of(recorder: Recorder, graph: object) -> Lowering:
     """What is known of one `torch._inductor.graph.GraphLowering`."""
     lowerings = _of(recorder)
-    found = lowerings.known.get(graph)
-    if found is None:
-        found = lowerings.known[graph] = _new(lowerings, graph, recorder)
-    return found
+    lowering = lowerings.known.get(graph)
+    if lowering is None:
+        lowering = lowerings.known[graph] = _new(lowerings, graph, recorder)
+    return lowering
 
 
 def _new(lowerings: Lowerings, graph: object, recorder: Recorder) -> Lowering:

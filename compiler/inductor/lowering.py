@@ -136,15 +136,15 @@ def with_origins(
     that a pass added (`made`) comes from the nodes that it replaced.
     """
     kept = known is None or node.name in known
-    found = made.get(node.name)
-    if found is None:
+    made_node = made.get(node.name)
+    if made_node is None:
         return msgspec.structs.replace(described, origins=(node.name,) if kept else ())
     origins: tuple[str, ...] = (node.name,)
     if not kept:
-        names = replaced_names(found, made)
+        names = replaced_names(made_node, made)
         origins = tuple(name for name in names if known is None or name in known)[:_MAX_NAMES]
-    changes: dict[str, Any] = {"origins": origins, "made_by": found.by}
-    source = replaced_node(found, described.target, made)
+    changes: dict[str, Any] = {"origins": origins, "made_by": made_node.by}
+    source = replaced_node(made_node, described.target, made)
     if source is not None:
         original = source.meta.get("original_aten")
         if original is not None:
@@ -273,9 +273,9 @@ def _written_by(node: fx.Node, place: str, operations: Sequence[Any]) -> str:
     schema = getattr(node.target, "_schema", None)
     in_place = schema is not None and schema.is_mutable
     writing = [
-        one
-        for one in operations
-        if (written := one.get_mutation_names()) and (in_place or place in written)
+        operation
+        for operation in operations
+        if (written := operation.get_mutation_names()) and (in_place or place in written)
     ]
     outputs = writing[-1].get_outputs() if writing else ()
     if outputs:

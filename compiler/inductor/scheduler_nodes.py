@@ -164,8 +164,8 @@ def _parts(reads: Any, lowering: Lowering) -> dict[str, int]:
         if type(dependency).__name__ == "MemoryDep":
             places.setdefault(dependency.name, set()).add(dependency.index)
     return {
-        name: lowering.parts.setdefault((name, frozenset(found)), len(lowering.parts) + 1)
-        for name, found in places.items()
+        name: lowering.parts.setdefault((name, frozenset(place)), len(lowering.parts) + 1)
+        for name, place in places.items()
     }
 
 

@@ -156,9 +156,9 @@ def convert(expression: Expression, dtype: str) -> Expression:
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """The expression and all its subexpressions, arguments first."""
-    found: list[Expression] = []
-    _collect(expression, found)
-    return iter(found)
+    expressions: list[Expression] = []
+    _collect(expression, expressions)
+    return iter(expressions)
 
 
 def _collect(expression: Expression, found: list[Expression]) -> None:

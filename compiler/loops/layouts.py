@@ -334,13 +334,13 @@ def strides_over(layout: Layout, digits: Shape) -> tuple[Size, ...] | None:
 
     layout(flat index of the digits) == layout.offset + sum(digit * stride).
     """
-    found: list[Size] = []
+    sizes: list[Size] = []
     normal = normalize(layout)
     i, left = len(normal.shape) - 1, normal.shape[-1] if normal.shape else 1
     step: Size = normal.strides[-1] if normal.strides else 0
     for digit in reversed(digits):
         if digit == 1:
-            found.append(0)
+            sizes.append(0)
             continue
         while left == 1 and i > 0:
             i -= 1
@@ -350,9 +350,9 @@ def strides_over(layout: Layout, digits: Shape) -> tuple[Size, ...] | None:
         rest = divide(left, digit)
         if rest is None:
             return None
-        found.append(step)
+        sizes.append(step)
         left, step = rest, multiply(step, digit)
-    return tuple(reversed(found)) if left == 1 and i <= 0 else None
+    return tuple(reversed(sizes)) if left == 1 and i <= 0 else None
 
 
 def view_strides(view: View, digits: Shape) -> tuple[Size, ...] | None:

@@ -235,9 +235,11 @@ class Builder:
         shape = tensor.shape
         if 0 in shape:
             return Operand(tensor.value, tensor.dtype, shape, strides or row_major(shape).strides)
-        found = placed(tensor)
-        if found is not None and (strides is None or same_strides(shape, strides, found.strides)):
-            return found if strides is None else replace(found, strides=strides)
+        operand = placed(tensor)
+        if operand is not None and (
+            strides is None or same_strides(shape, strides, operand.strides)
+        ):
+            return operand if strides is None else replace(operand, strides=strides)
         strides = strides or row_major(shape).strides
         return self._materialized(tensor, strides)
 
@@ -247,8 +249,8 @@ class Builder:
         still = {d for d, s in enumerate(strides) if s == 0}
         left = tuple(1 if d in still else size for d, size in enumerate(shape))
         if still:
-            one = Layout(left, row_major(shape).strides)
-            tensor = self.view(tensor, one, left)
+            layout = Layout(left, row_major(shape).strides)
+            tensor = self.view(tensor, layout, left)
         copied = self.copy(tensor, Meta(left, strides, tensor.dtype), name)
         made = placed(copied)
         if made is not None and same_strides(left, made.strides, strides):

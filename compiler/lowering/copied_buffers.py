@@ -101,7 +101,7 @@ class _Stores:
         """The buffer's stores as stores to where the copy writes, or None if they cannot be made in
         its place: something else writes what they read before, or their addresses would need a
         division. A store of one run of elements is cut at the ends of rows there."""
-        found: list[Store] = []
+        stores: list[Store] = []
         for name in sorted(self.writers[source.name], key=self.when.__getitem__):
             node = self.nodes[name]
             if not isinstance(node, Store) or node.terms or self.when[name] > self.when[copy.name]:
@@ -113,9 +113,9 @@ class _Stores:
                 between = (self.when[writer] for writer in self.writers[value])
                 if any(self.when[name] < one < self.when[copy.name] for one in between):
                     return None
-            for k, one in enumerate(pieces):
-                found.append(replace(one, buffer=copy.buffer, name=self.fresh(name, k)))
-        return found
+            for k, piece in enumerate(pieces):
+                stores.append(replace(piece, buffer=copy.buffer, name=self.fresh(name, k)))
+        return stores
 
     def fresh(self, name: str, k: int) -> str:
         """The name of the k-th piece of a store; the first one keeps the store's."""

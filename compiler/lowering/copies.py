@@ -21,10 +21,10 @@ def as_promised(builder: Builder, tensor: Tensor) -> Tensor:
         return builder.copy(tensor, meta)
     if 0 in tensor.shape:
         return tensor
-    found = placed(tensor)
-    if found is None or tensor.value in builder.offsets or tensor.value in builder.written:
+    operand = placed(tensor)
+    if operand is None or tensor.value in builder.offsets or tensor.value in builder.written:
         return builder.copy(tensor, meta)
-    same = found.offset == 0 and same_strides(meta.shape, found.strides, meta.strides)
+    same = operand.offset == 0 and same_strides(meta.shape, operand.strides, meta.strides)
     return tensor if same else builder.copy(tensor, meta)
 
 

@@ -339,9 +339,9 @@ class _Driver:
 
         if name not in higher_order.OF_ONE_OPERATION:
             parts = [
-                operator.attrgetter(str(one.target))(self.module)
-                for one in node.all_input_nodes
-                if isinstance(self.values[one], Subgraph)
+                operator.attrgetter(str(input_node.target))(self.module)
+                for input_node in node.all_input_nodes
+                if isinstance(self.values[input_node], Subgraph)
             ]
             results = higher_order.of_subgraphs(add_call, node, parts, args, kwargs, self.number)
         elif name == "with_effects":

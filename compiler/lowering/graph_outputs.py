@@ -25,9 +25,9 @@ def operands(values: Mapping[fx.Node, Any]) -> Iterator[tuple[str, Operand]]:
     """Each node that is a strided tensor over a value, with its operand."""
     for node, shown in values.items():
         if isinstance(shown, Tensor):
-            found = placed(shown)
-            if found is not None:
-                yield node.name, found
+            operand = placed(shown)
+            if operand is not None:
+                yield node.name, operand
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class GraphOutputs:
     def of(self, node: fx.Node) -> Iterator[OutputValue]:
         """The outputs of an output node, in order. Raises `Unsupported`."""
         handed: dict[str, fx.Node] = {}
-        found = node.args[0]
-        for item in found if isinstance(found, (list, tuple)) else (found,):
+        arg = node.args[0]
+        for item in arg if isinstance(arg, (list, tuple)) else (arg,):
             try:
                 output = self._output(item, handed)
             except Unsupported as reason:

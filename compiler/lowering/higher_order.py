@@ -96,7 +96,7 @@ def of_subgraphs(
     results = add_call(known, args, keywords, returned, single)
     if single:
         return results[0]
-    return tuple(known_numbers.get(i, one) for i, one in enumerate(results))
+    return tuple(known_numbers.get(i, result) for i, result in enumerate(results))
 
 
 def _written_inside(part: fx.GraphModule) -> str:

@@ -74,16 +74,18 @@ class Ownership:
     ) -> None:
         """Note what was in the replaced value, if its memory now holds one of the results. An
         argument is left: its content as passed is known."""
-        if replaced and any(one is not None and one.value == replaced for one in made):
+        if replaced and any(tensor is not None and tensor.value == replaced for tensor in made):
             self._overwritten.update(
                 node
-                for node, one in values.items()
-                if isinstance(one, Tensor) and one.value == replaced and node.op != "placeholder"
+                for node, value in values.items()
+                if isinstance(value, Tensor)
+                and value.value == replaced
+                and node.op != "placeholder"
             )
 
     def kept(self, values: Mapping[fx.Node, Any]) -> dict[fx.Node, Any]:
         """The values that the end of the graph still finds in memory."""
-        return {node: one for node, one in values.items() if node not in self._overwritten}
+        return {node: value for node, value in values.items() if node not in self._overwritten}
 
     def note(self, node: fx.Node, known: Operation, results: tuple[Tensor | None, ...]) -> None:
         """Record the results of a lowered node."""

@@ -233,15 +233,15 @@ def _reduced(
             where(chosen, place, number(otherwise, "int64")).expression,
             builder.contiguous(tiled.shape, "int64"),
         )
-        found = reduce_formula(builder, op, same, (places,), dims, "int64")
+        tensor = reduce_formula(builder, op, same, (places,), dims, "int64")
         inner = storage_order(meta.shape, meta.strides)
-        return Element(builder.load(builder.reshape(found, meta.shape), meta.shape, inner))
+        return Element(builder.load(builder.reshape(tensor, meta.shape), meta.shape, inner))
 
-    found = best("min", apply("eq", x, most), limits("int64")[1])
+    element = best("min", apply("eq", x, most), limits("int64")[1])
     if image.dtype in FLOATS:
         inner = storage_order(meta.shape, meta.strides)
         whole = Element(builder.load(maxima, meta.shape, inner)).to(compute)
-        found = where(apply("isnan", whole), best("max", apply("isnan", x), -1), found)
+        element = where(apply("isnan", whole), best("max", apply("isnan", x), -1), element)
     second = builder.metas[1]
     assert second is not None
-    return maxima, builder.map(found.expression, second)
+    return maxima, builder.map(element.expression, second)

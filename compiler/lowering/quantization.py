@@ -50,8 +50,8 @@ def per_channel(
     scale, zero = builder.reshape(scale, shape), builder.reshape(zero, shape)
 
     def steps(value: Element, width: Element, zero: Element) -> Element:
-        found = _steps(value * (1 / width), zero)
-        return where(abs(found) < LARGEST_STEP, found, -LARGEST_STEP)
+        element = _steps(value * (1 / width), zero)
+        return where(abs(element) < LARGEST_STEP, element, -LARGEST_STEP)
 
     return _both(
         builder,
@@ -77,11 +77,11 @@ def _both(
     """The two results, each with its own loop; the mask only if it is used."""
     rounded, within = builder.metas
     assert rounded is not None
-    found = formula_map(builder, value, operands, meta=rounded)
+    tensor = formula_map(builder, value, operands, meta=rounded)
     if within is None or 1 in builder.unread:
-        return found, None
+        return tensor, None
     name = f"{builder.node}_mask"
-    return found, formula_map(builder, mask, operands, compute="float32", meta=within, name=name)
+    return tensor, formula_map(builder, mask, operands, compute="float32", meta=within, name=name)
 
 
 def _steps(quotient: Element, zero: Element | int) -> Element:

@@ -87,7 +87,7 @@ def _call(builder: Builder, name: str, meta: Meta, arguments: tuple[Any, ...]) -
 def refuse(builder: Builder, name: str, meta: Meta, parameters: tuple[Any, ...]) -> None:
     if not builder.on_cpu:
         raise NoLowering("the library draws numbers on a CPU")
-    if not all(isinstance(one, (bool, int, float)) for one in parameters):
+    if not all(isinstance(parameter, (bool, int, float)) for parameter in parameters):
         raise NoLowering("a parameter that is not a number")
     if not _valid(name, meta.dtype, *parameters):
         raise NoLowering("a parameter that ATen refuses, or for which it draws otherwise")
@@ -177,7 +177,7 @@ def _register(operation: str, which: Any) -> None:
         _only(keywords)
         name, *parameters = which(*arguments, **keywords)
         if name != "integers":
-            parameters = [float(one) for one in parameters]
+            parameters = [float(parameter) for parameter in parameters]
         return drawn(builder, name, builder.meta, *parameters)
 
     @estimates(operation)

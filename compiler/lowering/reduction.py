@@ -161,10 +161,10 @@ def _quantifier(
 ) -> Tensor:
     """Whether any or all are true. As in ATen, the result for uint8 is uint8."""
     dims, compute = dimensions(x, dim), compute_dtype(x.dtype)
-    found = reduce_formula(
+    tensor = reduce_formula(
         builder, op, lambda x: x.to("bool"), (x,), dims, compute, keepdim=keepdim, dtype="bool"
     )
-    return found if builder.meta.dtype == "bool" else finish(builder, same, (found,), "")
+    return tensor if builder.meta.dtype == "bool" else finish(builder, same, (tensor,), "")
 
 
 lowers("any")(partial(_quantifier, "any"))

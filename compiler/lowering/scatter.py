@@ -308,12 +308,12 @@ def _one_hot(
         source = corner(builder, source, index.shape)
 
     def chosen(place: Element, shape: Shape) -> Expression:
-        found = apply("eq", place, Element(builder.load(index, shape, order)))
+        element = apply("eq", place, Element(builder.load(index, shape, order)))
         if isinstance(source, Tensor):
             value = Element(builder.load(source, shape, order)).to(meta.dtype).to(computed)
         else:
             value = number(source, computed)
-        return where(found, value, number(filled, computed)).to(meta.dtype).expression
+        return where(element, value, number(filled, computed)).to(meta.dtype).expression
 
     count = meta.shape[dim]
     is_short = isinstance(count, int) and 2 <= count < SHORT and order[-1] == dim

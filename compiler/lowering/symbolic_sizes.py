@@ -101,13 +101,19 @@ class Sizes:
                 self._shown.setdefault(expression, where)
                 self._hint(expression.name, node)
         elif len(expression.free_symbols) == 1:
-            (one,) = expression.free_symbols
-            factor, rest = expression.coeff(one, 1), expression.coeff(one, 0)
-            if isinstance(factor, sympy.Integer) and expression == factor * one + rest and factor:
-                self._solved.setdefault(one, f"({where} - {rest}) // {factor}")
+            (free_symbol,) = expression.free_symbols
+            factor, rest = expression.coeff(free_symbol, 1), expression.coeff(free_symbol, 0)
+            if (
+                isinstance(factor, sympy.Integer)
+                and expression == factor * free_symbol + rest
+                and factor
+            ):
+                self._solved.setdefault(free_symbol, f"({where} - {rest}) // {factor}")
                 hint = getattr(node, "_hint", None)
                 if isinstance(hint, int):
-                    self._graph.hints.setdefault(one.name, (hint - int(rest)) // int(factor))
+                    self._graph.hints.setdefault(
+                        free_symbol.name, (hint - int(rest)) // int(factor)
+                    )
 
     def _hint(self, name: str, node: Any) -> None:
         hint = getattr(node, "_hint", None)

@@ -137,8 +137,8 @@ class Windows:
 def flat(at: Sequence[Element], sizes: Sequence[Size]) -> Element:
     """The row-major index of a position in dimensions of these sizes."""
     total = at[0]
-    for one, size in zip(at[1:], sizes[1:], strict=True):
-        total = total * size_element(size) + one
+    for element, size in zip(at[1:], sizes[1:], strict=True):
+        total = total * size_element(size) + element
     return total
 
 

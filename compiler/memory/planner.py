@@ -185,8 +185,8 @@ def _arenas(
     found: dict[int, list[Temporary]] = {}
     for root, last in lasts.items():
         first = timeline.values[root].first
-        one = Temporary(root, values.bytes(root), first, last)
-        found.setdefault(timeline.step[first], []).append(one)
+        temporary = Temporary(root, values.bytes(root), first, last)
+        found.setdefault(timeline.step[first], []).append(temporary)
     arenas: dict[int, Arena] = {}
     for step, held in found.items():
         arena = pack(held)
@@ -277,10 +277,10 @@ def peak_bytes(
     """
     ends: dict[str, int] = {}
     lasts: dict[str, int] = {}
-    for name, one in timeline.values.items():
+    for name, value in timeline.values.items():
         root = values.memory(home(name, placements))
         ends[root] = max(ends.get(root, 0), timeline.last_step(name))
-        lasts[root] = max(lasts.get(root, 0), one.last)
+        lasts[root] = max(lasts.get(root, 0), value.last)
     change = [0] * (timeline.steps + 2)
     inside = [0] * (len(timeline.runs) + 1)
     for root, end in ends.items():

@@ -256,17 +256,17 @@ def _covers(nest: Nest, write: Write) -> bool:
 
 def _users(nest: Nest, read: str) -> list[Statement]:
     """Statements that read the memory, or a value computed from it at the same position."""
-    found: list[Statement] = []
+    statements: list[Statement] = []
     carried: set[str] = set()
     for statement in nest.statements:
         for part in expressions(statement):
             direct = isinstance(part, (Read, ReadIndexed)) and part.buffer == read
             if direct or (isinstance(part, Local) and part.name in carried):
-                found.append(statement)
+                statements.append(statement)
                 if isinstance(statement, Let):
                     carried.add(statement.name)
                 break
-    return found
+    return statements
 
 
 def _later_use(nest: Nest, write: Write, users: list[Statement], read: str) -> Refusal | None:

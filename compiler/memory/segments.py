@@ -27,9 +27,9 @@ def segment(
     accessed: dict[str, None] = {}
     gives: list[str] = []
     for place, nest in zip(places, nests, strict=True):
-        one = values.access(nest)
-        accessed.update(dict.fromkeys((*one.reads, *one.writes)))
-        for value in one.writes:
+        access = values.access(nest)
+        accessed.update(dict.fromkeys((*access.reads, *access.writes)))
+        for value in access.writes:
             first = timeline.values[value].first == place and value in placements
             if first and not stays_inside(value, timeline, placements):
                 gives.append(value)

@@ -125,8 +125,8 @@ def _delay(
     """
     accesses: list[Access] = [values.access(run) for run in runs]
     users: dict[str, set[int]] = {}
-    for place, one in enumerate(accesses):
-        for name in (*one.reads, *one.writes):
+    for place, access in enumerate(accesses):
+        for name in (*access.reads, *access.writes):
             users.setdefault(name, set()).add(place)
     for place in sorted(gap, reverse=True):
         growth = 0

@@ -121,9 +121,9 @@ class Matcher:
 
     def location(self, decision: Decision) -> Location | None:
         """The user's line of the first of a decision's nodes that has one."""
-        found = self._graph(decision.graph)
+        graph = self._graph(decision.graph)
         names = set(self._nodes_of(decision))
-        for node in found.nodes if found is not None else ():
+        for node in graph.nodes if graph is not None else ():
             if node.name in names and node.location is not None:
                 return node.location
         return None

@@ -61,7 +61,7 @@ def decision_of(record: Decided) -> Decision:
         record.rule,
         record.reason,
         record.numbers,
-        {one.choice: (one.rule, one.reason) for one in record.forbidden},
+        {forbidden.choice: (forbidden.rule, forbidden.reason) for forbidden in record.forbidden},
         between=record.between,
         engine=engine_of(record.id),
     )

@@ -89,7 +89,7 @@ def _row(value: torch.Tensor) -> int:
 
 def _padding(factors: tuple[fx.Node, fx.Node]) -> tuple[int, int, int]:
     """How many rows of the left, inner elements and columns of the right are added."""
-    left, right = (one.meta["val"] for one in factors)
+    left, right = (factor.meta["val"] for factor in factors)
     (rows, inner), columns = left.shape, right.shape[1]
     turned = left.stride(0) == 1 and left.stride(1) != 1
     return -rows % ALIGNED if turned else 0, -inner % ALIGNED, -columns % ALIGNED
@@ -97,7 +97,7 @@ def _padding(factors: tuple[fx.Node, fx.Node]) -> tuple[int, int, int]:
 
 def _copied(factors: tuple[fx.Node, fx.Node]) -> int:
     """Bytes of the factors and of the result that are copied to be padded or cut."""
-    left, right = (one.meta["val"] for one in factors)
+    left, right = (factor.meta["val"] for factor in factors)
     rows, inner, columns = _padding(factors)
     result = left.shape[0] * right.shape[1] * left.itemsize
     return int(
@@ -108,7 +108,7 @@ def _copied(factors: tuple[fx.Node, fx.Node]) -> int:
 
 
 def _wanted(subject: Subject, node: fx.Node, factors: tuple[fx.Node, fx.Node]) -> bool:
-    left, right = (one.meta["val"] for one in factors)
+    left, right = (factor.meta["val"] for factor in factors)
     (rows, inner), columns = left.shape, right.shape[1]
     flops = 2 * rows * inner * columns
     copied = _copied(factors)
@@ -139,24 +139,24 @@ class _Pads:
         self.graph = graph
         self._made: dict[tuple[fx.Node, int, int], fx.Node] = {}
 
-    def padded(self, like: fx.Node, one: fx.Node, down: int, right: int) -> fx.Node:
+    def padded(self, like: fx.Node, node: fx.Node, down: int, right: int) -> fx.Node:
         """A matrix with zeros added below and to the right."""
         if not (down or right):
-            return one
-        value = one.meta["val"]
+            return node
+        value = node.meta["val"]
         if value.stride(0) != 1 or value.stride(1) == 1:
-            return self._wide(like, one, down, right)
+            return self._wide(like, node, down, right)
         # it stays the transpose of its memory
         memory: Any = (
-            one.args[0] if _turns(one) else add_call(like, aten.permute.default, one, [1, 0])
+            node.args[0] if _turns(node) else add_call(like, aten.permute.default, node, [1, 0])
         )
         wide = self._wide(like, memory, right, down)
         return add_call(like, aten.permute.default, wide, [1, 0])
 
-    def _wide(self, like: fx.Node, one: fx.Node, down: int, right: int) -> fx.Node:
-        key = one, down, right
+    def _wide(self, like: fx.Node, node: fx.Node, down: int, right: int) -> fx.Node:
+        key = node, down, right
         if key not in self._made:
-            made = add_call(like, aten.constant_pad_nd.default, one, [0, right, 0, down])
+            made = add_call(like, aten.constant_pad_nd.default, node, [0, right, 0, down])
             self._made[key] = made
         return self._made[key]
 

@@ -147,7 +147,7 @@ def _length(node: fx.Node) -> int | None:
         if not isinstance(value, torch.Tensor) or value.dim() < 2:
             return None
         lengths.append(value.shape[-2])
-    same = all(isinstance(one, int) for one in lengths) and lengths[0] == lengths[1]
+    same = all(isinstance(length, int) for length in lengths) and lengths[0] == lengths[1]
     return lengths[0] if same else None
 
 
@@ -212,7 +212,7 @@ class _Masks:
     def _depends(self, node: fx.Node) -> bool:
         if node.op not in ("call_function", "call_method"):
             return True
-        if any(one in self._varies for one in node.all_input_nodes):
+        if any(input_node in self._varies for input_node in node.all_input_nodes):
             return True
         if not node.all_input_nodes and node.target not in _MADE:
             return True

@@ -190,7 +190,10 @@ def _copied(pieces: _Pieces, tracer: Any, tensors: dict[fx.Node, FakeTensor]) ->
                 made[copies[node]] = results[copies[node]] = memories.like(node.meta["val"])
     for node, result in made.items():
         track_tensor_tree(result, fx.Proxy(node, tracer), constant=None, tracer=tracer)
-    outputs = [results[copies[one]] if isinstance(one, fx.Node) else one for one in pieces.outputs]
+    outputs = [
+        results[copies[output]] if isinstance(output, fx.Node) else output
+        for output in pieces.outputs
+    ]
     return tree_unflatten(outputs, pieces.spec)
 
 

@@ -37,7 +37,7 @@ def vector_products(subject: Subject) -> int:
     for node in list(module.graph.nodes):
         if node.target not in _TARGETS:
             continue
-        factors = [_value(one) for one in node.args]
+        factors = [_value(arg) for arg in node.args]
         side = _vector_side(node.target, factors)
         if not side or not _wanted(subject, node):
             continue
@@ -103,7 +103,7 @@ def _rewrite(node: fx.Node, side: str) -> None:
 
 def _wanted(subject: Subject, node: fx.Node) -> bool:
     sizes = " times ".join(
-        " x ".join(map(str, one.meta["val"].shape)) for one in node.args if isinstance(one, fx.Node)
+        " x ".join(map(str, arg.meta["val"].shape)) for arg in node.args if isinstance(arg, fx.Node)
     )
     chosen = choose(
         subject,

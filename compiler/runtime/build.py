@@ -126,14 +126,14 @@ def _ended(pid: int) -> bool:
 
 def _reason(command: str, code: int, words: str, text: str) -> str:
     name = Path(command).name
-    found = DIAGNOSTIC.search(words)
-    if found is None:
+    match = DIAGNOSTIC.search(words)
+    if match is None:
         lines = [line for line in words.splitlines() if line.strip()]
         full = (line for line in lines if "No space left on device" in line)
         wrong = (line for line in lines if "error" in line)
         picked = next(itertools.chain(full, wrong, lines), "")
         return f"{name} ended with code {code}: {picked.strip()[:400]}"
-    number = int(found[1])
+    number = int(match[1])
     lines = text.splitlines()
     line = lines[number - 1].strip() if 0 < number <= len(lines) else ""
-    return f"{name}: line {number} of the unit: {found[2][:300]}: {line[:200]}"
+    return f"{name}: line {number} of the unit: {match[2][:300]}: {line[:200]}"

@@ -310,7 +310,7 @@ def _family(name: str, dtype: str, pairs: bool = False) -> int:
     if dtype in REDUCED and _family(name, "float32", pairs) < 0:
         return -1
     with torch.utils._python_dispatch._disable_current_modes(), torch.inference_mode(False):
-        return next((one for one in numbers if _same(found, name, one, dtype, pairs)), -1)
+        return next((number for number in numbers if _same(found, name, number, dtype, pairs)), -1)
 
 
 def _same(found: Draws, name: str, family: int, dtype: str, pairs: bool = False) -> bool:

@@ -77,7 +77,7 @@ def _apart(target: Callable[..., Any]) -> Callable[..., Any]:
     return an operand."""
 
     def run(*arguments: Any, **keywords: Any) -> Any:
-        held = {_memory(one) for one in _tensors((arguments, keywords))}
+        held = {_memory(tensor) for tensor in _tensors((arguments, keywords))}
 
         def own(item: Any) -> Any:
             if isinstance(item, (list, tuple)):
@@ -99,8 +99,8 @@ def _tensors(arguments: Any) -> Iterator[torch.Tensor]:
     if isinstance(arguments, torch.Tensor):
         yield arguments
     elif isinstance(arguments, (list, tuple)):
-        for one in arguments:
-            yield from _tensors(one)
+        for argument in arguments:
+            yield from _tensors(argument)
     elif isinstance(arguments, dict):
         yield from _tensors(tuple(arguments.values()))
 

@@ -63,14 +63,14 @@ def find_compiler() -> Compiler | NoCompiler:
             command = shlex.split(named)
         except ValueError as error:
             return NoCompiler(f"CXX={named} cannot be read as a command: {error}")
-        found = _compiler(command)
-        return found or NoCompiler(
+        compiler = _compiler(command)
+        return compiler or NoCompiler(
             f"CXX names {named}, which does not run; set it to a C++ compiler"
         )
     for name in CANDIDATES:
-        found = _compiler([name])
-        if found:
-            return found
+        compiler = _compiler([name])
+        if compiler:
+            return compiler
     return NoCompiler(f"no C++ compiler: neither {' nor '.join(CANDIDATES)} runs; install g++")
 
 

@@ -45,10 +45,10 @@ _KEPT: dict[Level, tuple[type[Record], ...]] = {
 def bytes_of(text: str) -> int:
     """Bytes of `100MB`, `1.5 GB`, `4,000,000`; units are 1024. Raises ValueError with the
     reason."""
-    found = _SIZE.fullmatch(text)
-    if found is None:
+    match = _SIZE.fullmatch(text)
+    if match is None:
         raise ValueError(f"{text!r} is not a size: use 100MB or 2GB")
-    size = float(found[1].replace(",", "")) * _UNITS[found[2].lower()]
+    size = float(match[1].replace(",", "")) * _UNITS[match[2].lower()]
     return int(min(size, 1 << 62))
 
 

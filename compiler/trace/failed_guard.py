@@ -55,9 +55,9 @@ def parse_failed_guard(part: str) -> GuardFailure:
     for pattern, rule in _RULES:
         match = pattern.search(whole)
         if match:
-            found = rule(match)
-            source, expression = local_source(found.source), local_source(found.expression)
-            return replace(found, text=text, source=source, expression=expression)
+            failure = rule(match)
+            source, expression = local_source(failure.source), local_source(failure.expression)
+            return replace(failure, text=text, source=source, expression=expression)
     match = SOURCE.search(text)
     source = match[0] if match else ""
     name = guard_name("", source) if source else ""

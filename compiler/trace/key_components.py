@@ -86,7 +86,7 @@ def key_texts(key: Key) -> tuple[str, ...]:
 def key_of_texts(graph: str, texts: Iterable[str]) -> Key:
     """The key that `key_texts` wrote."""
     lines = (line for text in texts for line in text.split("\n"))
-    return read_key(graph, (_ESCAPE.sub(lambda found: _ESCAPES[found[0]], one) for one in lines))
+    return read_key(graph, (_ESCAPE.sub(lambda match: _ESCAPES[match[0]], line) for line in lines))
 
 
 _ESCAPES = {"\\\\": "\\", "\\n": "\n"}
@@ -118,7 +118,7 @@ def changed_components(old: Key, new: Key) -> list[str]:
 
 def without_consequences(names: Sequence[str]) -> list[str]:
     """Names of components without those that follow from the others."""
-    return [one for one in names if _ITEM.sub(r"\g<name>", one) not in _FOLLOW] or list(names)
+    return [name for name in names if _ITEM.sub(r"\g<name>", name) not in _FOLLOW] or list(names)
 
 
 def component_words(

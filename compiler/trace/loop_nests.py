@@ -30,7 +30,7 @@ def outermost_loops(text: str) -> tuple[LoopNest, ...]:
     Expects the style of torch's generator: one statement per line, bodies in braces.
     """
     lines = text.splitlines()
-    found: list[LoopNest] = []
+    nests: list[LoopNest] = []
     blocks: list[str] = []
     header = ""
     start: tuple[int, int, int] | None = None
@@ -50,10 +50,10 @@ def outermost_loops(text: str) -> tuple[LoopNest, ...]:
                 blocks.pop()
         if start is not None and len(blocks) <= start[2] and (opened or words.endswith(";")):
             shared = _shared(blocks)
-            found.append(LoopNest(start[0], start[1], number, shared))
+            nests.append(LoopNest(start[0], start[1], number, shared))
             start = None
         header = words
-    return tuple(found)
+    return tuple(nests)
 
 
 def loop_lines(text: str) -> tuple[int, ...]:

@@ -144,9 +144,9 @@ def match(
     for kernel in first:
         waiting[kernel.language, work_before[kernel.id]].append(kernel)
     for kernel in second:
-        found = waiting[kernel.language, work_after[kernel.id]]
-        if found:
-            other = found.pop(0)
+        kernels = waiting[kernel.language, work_after[kernel.id]]
+        if kernels:
+            other = kernels.pop(0)
             same = code_before[other.id] == code_after[kernel.id]
             pairs.append(Match(base_graph(kernel.graph), (other,), (kernel,), same))
             taken |= {id(other), id(kernel)}
@@ -179,7 +179,7 @@ def _moved(
         if one.kind == "gone" and len(one.before) == 1:
             (kernel,) = one.before
             gone[kernel.language, kernel.label, code_before[kernel.id]].append(one)
-    found: list[Match] = []
+    matches: list[Match] = []
     met: set[int] = set()
     for one in pairs:
         if one.kind == "new" and len(one.after) == 1:
@@ -190,8 +190,8 @@ def _moved(
                 others.remove(other)
                 met.add(id(other))
                 one = Match(one.graph, other.before, one.after, True)
-        found.append(one)
-    return [one for one in found if id(one) not in met]
+        matches.append(one)
+    return [one for one in matches if id(one) not in met]
 
 
 class DisjointSets(Generic[T]):

@@ -43,8 +43,8 @@ _TAGS = frozenset(str(one.__struct_config__.tag).encode() for one in KINDS)
 
 
 def _begins_a_trace(head: bytes) -> bool:
-    found = _RECORD.match(head)
-    return found is not None and found[1] in _TAGS
+    match = _RECORD.match(head)
+    return match is not None and match[1] in _TAGS
 
 
 TRACE = OutputKind("trace", _begins_a_trace, grows=True)

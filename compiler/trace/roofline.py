@@ -18,7 +18,7 @@ def bandwidth_at(ceilings: Ceilings, size: int) -> float | None:
     """Bytes per second for a working set of this size: between two measured sizes, interpolated
     over the logarithm of the size; below the smallest or above the largest, that of the nearest
     one. None if nothing was measured."""
-    points = [one for one in ceilings.bandwidth if one.bytes > 0]
+    points = [bandwidth for bandwidth in ceilings.bandwidth if bandwidth.bytes > 0]
     if not points:
         return None
     if size <= points[0].bytes:

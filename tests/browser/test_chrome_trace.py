@@ -58,4 +58,4 @@ def test_slices_nest_and_none_overlap(name: str, tmp_path: Path, dump: Dump) -> 
     said = html.unescape(dump(page))
     assert f"{len(slices)} slices on 2 tracks; no fault" in said
     places = [one["name"] for one in slices if one["cat"] != "call"]
-    assert all(".py:" in one or "tcw's loss" in one or "autograd" in one for one in places)
+    assert all(".py:" in place or "tcw's loss" in place or "autograd" in place for place in places)

@@ -22,7 +22,7 @@ pytest.importorskip("aiohttp")
 from tests.browser.devtools import Page, chromium
 
 SAMPLE_MODELS = Path(__file__).parents[2] / "sample_models"
-SAMPLES = sorted(one.stem for one in SAMPLE_MODELS.glob("*.py") if one.stem != "__init__")
+SAMPLES = sorted(path.stem for path in SAMPLE_MODELS.glob("*.py") if path.stem != "__init__")
 ACTIVE = "document.querySelector('#middle .pane.active').dataset.pane"
 LIT = """[...document.querySelectorAll('[data-pane=%s] .row')]
     .filter(row => /t-/.test(row.className)).length"""
@@ -162,11 +162,11 @@ async def test_what_goes_wrong_in_a_page_is_noticed(
     async with chromium(program, tmp_path / "profile") as page:
         await opened(page, file)
         await page.settle()
-        assert any("script-src" in one for one in page.errors), page.errors
-        assert any("img-src" in one for one in page.errors)
+        assert any("script-src" in error for error in page.errors), page.errors
+        assert any("img-src" in error for error in page.errors)
         await page.evaluate("setTimeout(() => { throw Error('planted') }); 1")
         await page.settle()
-        assert any("planted" in one for one in page.errors)
+        assert any("planted" in error for error in page.errors)
 
 
 async def test_the_graph_is_a_picture(program: str, tmp_path: Path, whole_page: str) -> None:

@@ -269,7 +269,7 @@ async def test_a_page_of_another_port_gets_neither_the_key_nor_a_workbench(
         assert server.interrupt() == 0
         assert server.rest() == "ctrl-c ends it\n"
     assert requests
-    assert not any(key in f"{one.headers} {one.path_qs}" for one in requests)
+    assert not any(key in f"{request.headers} {request.path_qs}" for request in requests)
 
 
 async def _of_a_new_page(server: Served) -> tuple[str, str]:

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-PREDICTED = next(at for at, one in enumerate(sessions(TEXT)) if "--predict" in one.command)
+PREDICTED = next(at for at, session in enumerate(sessions(TEXT)) if "--predict" in session.command)
 """The session with most screens."""
 
 

@@ -118,7 +118,7 @@ def test_the_cause_is_the_first_finding_of_the_profile(tmp_path: Path) -> None:
 def test_our_resnet_has_the_parameters_of_the_paper() -> None:
     with torch.device("meta"):
         model = table_models.ResNet50()
-    assert sum(one.numel() for one in model.parameters()) == 25_557_032
+    assert sum(parameter.numel() for parameter in model.parameters()) == 25_557_032
     assert model.to_empty(device="cpu").eval()(torch.ones(1, 3, 64, 64)).shape == (1, 1000)
 
 
@@ -130,5 +130,5 @@ def test_a_model_takes_its_example_inputs(name: str) -> None:
     positional, keyword = table_models.example_inputs()
     with torch.no_grad():
         model(*positional, **keyword)
-    parameters = {one.dtype for one in model.parameters()}
+    parameters = {parameter.dtype for parameter in model.parameters()}
     assert parameters == {torch.bfloat16}

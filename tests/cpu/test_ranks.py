@@ -50,9 +50,9 @@ def ran(
 
 def by_rank(folder: Path) -> dict[int, Recording]:
     return {
-        one.start.rank: one
-        for one in recordings(folder)
-        if one.start is not None and one.start.rank is not None
+        recording.start.rank: recording
+        for recording in recordings(folder)
+        if recording.start is not None and recording.start.rank is not None
     }
 
 
@@ -114,7 +114,7 @@ def test_a_size_in_a_later_call(tmp_path: Path) -> None:
     side = found.sides[found.subject]
     assert (found.kind, side.ranks) == ("recompile", (1,))
     assert side.words == "recompiles forward in call 3: x.size(0) 4 → 6"
-    assert [one.ranks for one in found.waits] == [(0,)]
+    assert [wait.ranks for wait in found.waits] == [(0,)]
     assert "DDP's bucket 1" in found.waits[0].words
     assert "rank 1 compiled" in found.waits[0].because
 
@@ -146,7 +146,7 @@ def test_a_collective_of_one_rank(tmp_path: Path, kind: str, mark: str) -> None:
     assert found.condition is not None
     assert found.place.line == line(mark)
     assert found.condition.line == line(mark) - 1
-    waiting = [one for one in found.waits if one.ranks == (1,)]
+    waiting = [wait for wait in found.waits if wait.ranks == (1,)]
     assert len(waiting) == 1
     assert waiting[0].place is not None
     assert waiting[0].place.line == line(mark)
@@ -162,7 +162,7 @@ def test_a_cache_that_is_warm_on_one_rank(tmp_path: Path) -> None:
     done, found, _ = ran(tmp_path, 2, "cache", "inductor", str(caches))
     assert found is not None, done.err
     assert found.kind == "cache"
-    words = {one.ranks: one.words for one in found.sides}
+    words = {side.ranks: side.words for side in found.sides}
     assert " hit " in words[1,]
     assert " miss " in words[0,]
     assert " key: no entry " in words[0,]
@@ -175,7 +175,7 @@ def test_fsdp(tmp_path: Path) -> None:
     done, found, of = ran(tmp_path, 2, "fsdp")
     assert done.code == 0, done.err
     assert found is None
-    names = {one.operation for one in of[0].all(EagerCollective)}
+    names = {collective.operation for collective in of[0].all(EagerCollective)}
     assert names >= {"all_gather_into_tensor", "reduce_scatter_tensor"}
 
 

@@ -52,9 +52,9 @@ def test_each_compile_has_its_own_name(both: tuple[Recording, Recording]) -> Non
     later = [*first, "2/0"]
     wanted = [*first, *(f"r{number}.{one}" for number in (1, 2) for one in later)]
     for found in both:
-        assert [one.compile_id for one in found.all(FrameEnd)] == wanted
-        assert [one.compile_id for one in found.all(Guards)] == wanted
-        captured = [one.id for one in found.all(Graph) if one.kind == "captured"]
+        assert [frame_end.compile_id for frame_end in found.all(FrameEnd)] == wanted
+        assert [guards.compile_id for guards in found.all(Guards)] == wanted
+        captured = [graph.id for graph in found.all(Graph) if graph.kind == "captured"]
         assert captured == wanted
         assert len(found.graphs) == len(found.all(Graph)), "no graph hides another"
         summary = summarise(found)
@@ -74,19 +74,19 @@ def test_the_log_says_the_same(both: tuple[Recording, Recording]) -> None:
         assert facts(log.records) == facts(ours.records), facts.__name__
     assert same_as_log.guards(log.records) == same_as_log.guards(ours.records)
     kinds = ("captured", "joint", "forward", "backward", "inference")
-    named = [{one.id for one in found.all(Graph) if one.kind in kinds} for found in both]
+    named = [{graph.id for graph in found.all(Graph) if graph.kind in kinds} for found in both]
     assert named[0] == named[1]
-    for one in ours.all(Partition):
-        assert one.forward.startswith(one.compile_id + "/")
+    for partition in ours.all(Partition):
+        assert partition.forward.startswith(partition.compile_id + "/")
 
 
 def test_a_reason_to_recompile_names_an_entry_since_the_reset(
     both: tuple[Recording, Recording],
 ) -> None:
     for found in both:
-        for one in found.all(Recompile):
-            prefix = one.compile_id.partition("/")[0]
-            assert {failed.entry for failed in one.failed} == {f"{prefix}/0"}
+        for recompile in found.all(Recompile):
+            prefix = recompile.compile_id.partition("/")[0]
+            assert {failed.entry for failed in recompile.failed} == {f"{prefix}/0"}
 
 
 def test_a_backward_after_the_reset_belongs_to_its_forward() -> None:

@@ -53,7 +53,7 @@ def write(folder: Path, text: str, counted: bool = True) -> None:
 
 
 def recordings(folder: Path) -> list[Recording]:
-    found = [Recording.open(one) for one in folder.glob("*.tcw")]
+    found = [Recording.open(path) for path in folder.glob("*.tcw")]
     return sorted(found, key=lambda one: one.start.time if one.start else 0.0)
 
 
@@ -105,9 +105,9 @@ def test_a_training_loop_with_loader_workers(by_itself: bool, tmp_path: Path) ->
         assert (done.code, done.out) == (plain.code, plain.out)
     given, told = done.out.splitlines()
     assert (done.code, given) == (0, "given")
-    (found,) = recordings(tmp_path / "traces")
-    assert counted(found) == json.loads(told)
-    assert (found.end.status, found.end.calls) == ("ok", 3)  # type: ignore[union-attr]
+    (recording,) = recordings(tmp_path / "traces")
+    assert counted(recording) == json.loads(told)
+    assert (recording.end.status, recording.end.calls) == ("ok", 3)  # type: ignore[union-attr]
     assert "1 process compiled" in done.err
     assert "x.size(0) 8 → 4" in done.err
     assert "program.py:" in done.err
@@ -151,12 +151,12 @@ def test_children_have_traces_of_their_own(tmp_path: Path) -> None:
     assert done.code == 0, done.err
     parent, *children = recordings(tmp_path / "traces")
     assert len(children) == 3
-    assert [len(one.all(FrameEnd)) for one in (parent, *children)] == [2] * 4
-    ends = [one.end.status for one in (parent, *children)]  # type: ignore[union-attr]
+    assert [len(child.all(FrameEnd)) for child in (parent, *children)] == [2] * 4
+    ends = [child.end.status for child in (parent, *children)]  # type: ignore[union-attr]
     assert ends == ["ok", "exited", "ok", "ok"]
     assert children[0].end.exit_code == 5  # type: ignore[union-attr]
     assert not summarise(parent).breaks
-    assert [len(summarise(one).breaks) for one in children] == [1] * 3
+    assert [len(summarise(child).breaks) for child in children] == [1] * 3
     assert "4 processes compiled, 2 different results" in done.err
     assert done.err.count("browse it:") == 2, "what two compiled is told once"
     assert "program.py:7" in done.err.partition(" against process ")[2], "what the others did"
@@ -192,9 +192,9 @@ def test_threads_and_a_program_with_packages_of_our_names(tmp_path: Path) -> Non
         (tmp_path / name / "__init__.py").write_text("WHOSE = 'theirs'\n")
     done = run(tmp_path, "-o", "traces", "program.py")
     assert done.code == 0, done.err
-    (found,) = recordings(tmp_path / "traces")
-    assert counted(found) == json.loads(done.out.splitlines()[-1])
-    assert found.end.status == "ok"  # type: ignore[union-attr]
+    (recording,) = recordings(tmp_path / "traces")
+    assert counted(recording) == json.loads(done.out.splitlines()[-1])
+    assert recording.end.status == "ok"  # type: ignore[union-attr]
 
 
 def test_calls_of_another_thread_resets_and_an_error(tmp_path: Path) -> None:
@@ -245,19 +245,19 @@ def test_calls_of_another_thread_resets_and_an_error(tmp_path: Path) -> None:
     program.write_text(program.read_text() + 'raise ValueError("broken")\n')
     done = run(tmp_path, "-o", "traces", "program.py")
     assert done.code == 1
-    (found,) = recordings(tmp_path / "traces")
+    (recording,) = recordings(tmp_path / "traces")
     first = [("0/0", 1), ("1/0", 2)]
-    assert [(one.compile_id, one.call) for one in found.all(FrameStart)][:2] == first
-    assert [(one.compile_id, one.call) for one in found.all(Guards)][:2] == first
-    assert found.end is not None
-    assert found.end.calls == 15
-    assert counted(found) == json.loads(done.out) == {"graphs": 14, "breaks": 0}
-    assert summarise(found).graphs == 8
+    assert [(start.compile_id, start.call) for start in recording.all(FrameStart)][:2] == first
+    assert [(guards.compile_id, guards.call) for guards in recording.all(Guards)][:2] == first
+    assert recording.end is not None
+    assert recording.end.calls == 15
+    assert counted(recording) == json.loads(done.out) == {"graphs": 14, "breaks": 0}
+    assert summarise(recording).graphs == 8
     assert "restarted torch's compile ids 3 times" in " ".join(done.err.split())
-    assert found.failure is not None
-    assert found.failure.message == "broken"
-    assert found.failure.location is not None
-    assert found.failure.location.line == len(program.read_text().splitlines())
+    assert recording.failure is not None
+    assert recording.failure.message == "broken"
+    assert recording.failure.location is not None
+    assert recording.failure.location.line == len(program.read_text().splitlines())
 
 
 @pytest.mark.long
@@ -274,10 +274,10 @@ def test_killed_in_the_middle(tmp_path: Path) -> None:
     write(tmp_path, text, counted=False)
     done = run(tmp_path, "program.py")
     assert done.code == 137
-    (found,) = recordings(tmp_path / "program.tcw")
-    assert found.end is None
-    assert not found.losses
-    assert len(found.all(FrameEnd)) == 1
+    (recording,) = recordings(tmp_path / "program.tcw")
+    assert recording.end is None
+    assert not recording.losses
+    assert len(recording.all(FrameEnd)) == 1
     assert "killed, or cut off" in done.err
     folder = tmp_path / "program.tcw"
     told = tcw(tmp_path, "explain", str(folder))

@@ -67,8 +67,8 @@ PROGRAM = """
 def keys(folder: Path) -> dict[str, set[str]]:
     """Of each of torch's caches in a folder."""
     return {
-        "fx graph": {one.name for one in (folder / "fxgraph").glob("*/*")},
-        "aot autograd": {one.name for one in (folder / "aotautograd").glob("*")},
+        "fx graph": {path.name for path in (folder / "fxgraph").glob("*/*")},
+        "aot autograd": {path.name for path in (folder / "aotautograd").glob("*")},
     }
 
 
@@ -108,7 +108,7 @@ def test_cache_keys_and_settings_are_those_of_an_unrecorded_run(
 
     (recording,) = recordings(again)
     for cache, known in keys(plain).items():
-        looked_up = {one.key for one in recording.all(CacheLookup) if one.cache == cache}
+        looked_up = {lookup.key for lookup in recording.all(CacheLookup) if lookup.cache == cache}
         assert looked_up == known, f"the recording has other keys of the {cache} cache"
 
 
@@ -123,9 +123,9 @@ def test_a_recorded_run_is_served_by_what_an_unrecorded_one_wrote(
     assert run(folder, "-o", str(traces), "program.py", **environment(cache)).code == 0
     assert keys(cache) == before
     (recording,) = recordings(traces)
-    found = [one for one in recording.all(CacheLookup) if one.cache == "aot autograd"]
-    assert found
-    assert {one.verdict for one in found} == {"hit"}
+    lookups = [lookup for lookup in recording.all(CacheLookup) if lookup.cache == "aot autograd"]
+    assert lookups
+    assert {one.verdict for one in lookups} == {"hit"}
 
 
 def settings_of(done: Done) -> list[dict[str, str]]:

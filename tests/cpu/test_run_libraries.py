@@ -30,30 +30,41 @@ def needs(*modules: str) -> None:
 def facts(found: Recording) -> dict[str, Any]:
     """What a recording and a log of torch's both have."""
     return {
-        "frames": [(one.compile_id, one.status) for one in found.all(FrameEnd)],
-        "graphs": [(one.compile_id, one.ops) for one in found.all(Graph) if one.kind == "captured"],
+        "frames": [(frame_end.compile_id, frame_end.status) for frame_end in found.all(FrameEnd)],
+        "graphs": [
+            (graph.compile_id, graph.ops) for graph in found.all(Graph) if graph.kind == "captured"
+        ],
         "breaks": [
-            (one.compile_id, one.gb or one.type, Path(one.location.file).name, one.location.line)
-            for one in found.all(GraphBreak)
+            (
+                graph_break.compile_id,
+                graph_break.gb or graph_break.type,
+                Path(graph_break.location.file).name,
+                graph_break.location.line,
+            )
+            for graph_break in found.all(GraphBreak)
         ],
         "recompiles": [
-            (one.compile_id, one.reason.strip(), [failed.guard for failed in one.failed])
-            for one in found.all(Recompile)
+            (
+                recompile.compile_id,
+                recompile.reason.strip(),
+                [failed.guard for failed in recompile.failed],
+            )
+            for recompile in found.all(Recompile)
         ],
     }
 
 
 def compiled_as_in(folder: Path, logs: Path) -> Recording:
     """The recording, of one process, which has compiled what torch's log says."""
-    (found,) = recordings(folder / "traces")
+    (recording,) = recordings(folder / "traces")
     (log,) = (one for one in map(Recording.open, logs.iterdir()) if one.all(FrameEnd))
-    own, theirs = facts(found), facts(log)
+    own, theirs = facts(recording), facts(log)
     for fact in own:
         assert own[fact] == theirs[fact]
     assert own["graphs"], "something was compiled"
-    assert found.end is not None
-    assert found.end.status == "ok"
-    return found
+    assert recording.end is not None
+    assert recording.end.status == "ok"
+    return recording
 
 
 def same_as_torch_says(folder: Path, *program: str) -> Recording:
@@ -83,7 +94,9 @@ def same_in_one_process(folder: Path) -> Recording:
     said = json.loads(done.out.strip().splitlines()[-1])
     reasons = said.pop("reasons")
     assert counted(found) == said
-    assert {one.compile_id for one in found.all(Recompile) if one.failed} == set(reasons)
+    assert {recompile.compile_id for recompile in found.all(Recompile) if recompile.failed} == set(
+        reasons
+    )
     causes = summarise(found).recompiles
     assert {frame.compile_id for cause in causes for frame in cause.frames} >= set(reasons)
     return found
@@ -227,7 +240,9 @@ def test_a_notebook(tmp_path: Path) -> None:
         found = same_as_torch_says(tmp_path, "program.py")
     finally:
         del os.environ["JUPYTER_PATH"]
-    assert [one.source_line.strip() for one in found.all(GraphBreak)][:1] == ["print('here')"]
+    assert [graph_break.source_line.strip() for graph_break in found.all(GraphBreak)][:1] == [
+        "print('here')"
+    ]
 
 
 def test_threads_that_begin_at_once(tmp_path: Path) -> None:

@@ -30,14 +30,14 @@ def test_what_a_case_computes_is_bounded(name: str) -> None:
     function, tensors = case(name, size="medium").make()
     results = function(*tensors)
     results = [results] if isinstance(results, torch.Tensor) else results
-    assert max(one.numel() for one in results) <= LARGEST * SIZES["medium"]
-    assert max(one.numel() for one in tensors) > 16
+    assert max(result.numel() for result in results) <= LARGEST * SIZES["medium"]
+    assert max(tensor.numel() for tensor in tensors) > 16
 
 
 @pytest.mark.parametrize("name", ["nn.functional.conv2d", "view", "nn.functional.unfold"])
 def test_sizes_that_arguments_fix_do_not_grow(name: str) -> None:
     _, tensors = case(name, size="small").make()
-    assert max(one.numel() for one in tensors) >= SIZES["small"] // 2
+    assert max(tensor.numel() for tensor in tensors) >= SIZES["small"] // 2
 
 
 @pytest.mark.parametrize("name", ["nn.functional.batch_norm", "zero_"])
@@ -45,7 +45,7 @@ def test_gradients_of_what_is_differentiable(name: str) -> None:
     """Running statistics have none, and an operation that writes its input gets a copy."""
     function, tensors = case(name, size="small", backward=True).make()
     gradients = called(function, tensors, backward=True)
-    assert any(one is not None for one in gradients)
+    assert any(gradient is not None for gradient in gradients)
 
 
 def test_a_reason_is_the_part_before_the_colon() -> None:

@@ -96,12 +96,12 @@ def printed(folder: Path, text: str) -> str:
     """What a file prints as it is loaded in a worker."""
     file = folder / "model.py"
     file.write_text(text)
-    found: list[AnyRecord] = []
+    records: list[AnyRecord] = []
     record(
-        Settings(file=str(file), until="load", timeout=480.0), trace=None, on_record=found.append
+        Settings(file=str(file), until="load", timeout=480.0), trace=None, on_record=records.append
     )
-    assert not [one for one in found if isinstance(one, Failure)]
-    return "".join(one.text for one in found if isinstance(one, Output))
+    assert not [one for one in records if isinstance(one, Failure)]
+    return "".join(one.text for one in records if isinstance(one, Output))
 
 
 def test_a_fork_is_what_a_new_process_would_be(

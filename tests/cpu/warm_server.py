@@ -198,7 +198,9 @@ def check(listener: socket.socket) -> None:
     os.waitpid(pid, 0)
     threads = len(os.listdir("/proc/self/task"))
     others = set(open_descriptors()) - {0, 1, 2, listener.fileno()}
-    others = {one for one in others if "/libffi.so" not in os.readlink(f"/proc/self/fd/{one}")}
+    others = {
+        other for other in others if "/libffi.so" not in os.readlink(f"/proc/self/fd/{other}")
+    }
     if threads > 1 or others:
         sys.exit(f"what a worker imports leaves {threads} threads and open descriptors: {others}")
 
@@ -323,7 +325,7 @@ def become(
 def _take_descriptors(numbers: list[int], descriptors: list[int]) -> None:
     """Have `descriptors` under these numbers, and no other but standard input."""
     beyond = max(numbers) + 1
-    moved = [fcntl.fcntl(one, fcntl.F_DUPFD_CLOEXEC, beyond) for one in descriptors]
+    moved = [fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, beyond) for descriptor in descriptors]
     for wanted, number in zip(numbers, moved, strict=True):
         os.dup2(number, wanted)
     for number in set(open_descriptors()) - {0, *numbers}:

@@ -38,8 +38,8 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1, help="faults tried at once, a copy for each")
     options = parser.parse_args()
     faults = [one for one in FAULTS if options.only in f"{one.subject} {one.file}"]
-    subjects = max((len(one.subject) for one in faults), default=0)
-    files = max((len(one.file) for one in faults), default=0)
+    subjects = max((len(fault.subject) for fault in faults), default=0)
+    files = max((len(fault.file) for fault in faults), default=0)
     copies: SimpleQueue[Path] = SimpleQueue()
 
     def tried(fault: Fault) -> str:
@@ -59,7 +59,7 @@ def main() -> int:
             copies.put(copied(Path(folder, str(number), "tree")))
         with ThreadPoolExecutor(options.jobs) as pool:
             verdicts = list(pool.map(tried, faults))
-    missed = sum(not one.startswith("tests/") for one in verdicts)
+    missed = sum(not verdict.startswith("tests/") for verdict in verdicts)
     print(f"{len(faults) - missed} of {len(faults)} faults found")
     return int(missed > 0 or not faults)
 
@@ -119,8 +119,8 @@ def first_failure(tests: Sequence[str], copy: Path) -> str | None:
     )
     if done.returncode == 0:
         return None
-    found = _FAILED.search(done.stdout)
-    return tests[0] if found is None else found[1]
+    match = _FAILED.search(done.stdout)
+    return tests[0] if match is None else match[1]
 
 
 if __name__ == "__main__":

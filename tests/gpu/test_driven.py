@@ -83,8 +83,8 @@ def test_a_kernel_alone_takes_what_the_profiler_says_and_less_than_its_call() ->
             for _ in range(20):
                 run()
             torch.cuda.synchronize()
-        kernels = [one for one in profiled.key_averages() if "triton" in one.key]
-        said = sum(one.device_time_total for one in kernels) / 20 * 1e-6
+        kernels = [average for average in profiled.key_averages() if "triton" in average.key]
+        said = sum(kernel.device_time_total for kernel in kernels) / 20 * 1e-6
         print(f"events {alone * 1e6:.1f} us, CUPTI {said * 1e6:.1f} us")
         assert 0.8 * said < alone < 1.5 * said + 10e-6
     torch._dynamo.reset()

@@ -35,14 +35,14 @@ def test_backward_operations_have_the_lines_of_the_forward() -> None:
     with probe.describing():
         step(model, torch.randn(4, 32, device="cuda"), probe)
     where = {
-        (one.phase, one.operation): (one.module, one.location.line)
-        for one in probe.operations
-        if one.location is not None
+        (operation.phase, operation.operation): (operation.module, operation.location.line)
+        for operation in probe.operations
+        if operation.location is not None
     }
     assert where["backward", "aten.gelu_backward.default"] == ("", line("gelu"))
     assert where["backward", "aten.native_layer_norm_backward.default"] == ("norm", line("norm"))
     assert where["backward", "aten._softmax_backward_data.default"] == ("", line("softmax"))
-    assert sum(one.part == "gradients" for one in probe.operations) == 6
+    assert sum(operation.part == "gradients" for operation in probe.operations) == 6
 
 
 def test_results_are_the_plain_call_s() -> None:

@@ -57,11 +57,16 @@ def inputs(*sizes: int) -> list[tuple[Any, ...]]:
 
 def test_a_graph_is_recorded_once() -> None:
     found, number = run(Net().cuda(), inputs(*[8] * 6))
-    (one,) = found.all(CudagraphRecording)
+    (recording,) = found.all(CudagraphRecording)
     assert number == 1
-    assert (one.graph, one.again, one.reason, one.sizes) == ("0/0/inference", 0, "", ())
-    assert 0 < one.seconds < 30
-    assert one.bytes is not None
+    assert (recording.graph, recording.again, recording.reason, recording.sizes) == (
+        "0/0/inference",
+        0,
+        "",
+        (),
+    )
+    assert 0 < recording.seconds < 30
+    assert recording.bytes is not None
     assert not found.all(CudagraphSkip)
     assert counters["inductor"]["cudagraph_skips"] == 0
 
@@ -118,12 +123,12 @@ def test_a_part_on_the_cpu_is_between_two_graphs() -> None:
         return (y + 1).cuda().cos() @ x.t()
 
     found, number = run(there_and_back, inputs(*[8] * 4))
-    parts = [one for one in found.all(CudagraphSkip) if one.scope == "part"]
+    parts = [skip for skip in found.all(CudagraphSkip) if skip.scope == "part"]
     assert parts
-    lines = {one.location.line for one in parts if one.location}
+    lines = {part.location.line for part in parts if part.location}
     first = there_and_back.__code__.co_firstlineno
     assert lines == {first + 1, first + 2}
-    assert all(one.location for one in parts)
+    assert all(part.location for part in parts)
     made = found.all(CudagraphRecording)
     assert len(made) == number == 2
     assert {one.part for one in made} == {"partition_0", "partition_1"}

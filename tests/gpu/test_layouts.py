@@ -24,7 +24,7 @@ def kernels(call: Any) -> list[str]:
     with profile(activities=[ProfilerActivity.CUDA]) as profiled:
         call()
         torch.cuda.synchronize()
-    ran = [one.key for one in profiled.key_averages() if one.device_time_total > 0]
+    ran = [average.key for average in profiled.key_averages() if average.device_time_total > 0]
     return [name for name in ran if not name.startswith("Mem")]
 
 
@@ -60,7 +60,7 @@ def test_convolutions_are_channels_last(channels: int) -> None:
         model.zero_grad()
         y = call(x)
         y.float().square().mean().backward()
-        results.append((y.detach(), *(one.grad.clone() for one in model.parameters())))
+        results.append((y.detach(), *(parameter.grad.clone() for parameter in model.parameters())))
     for found, expected in zip(results[1], results[0], strict=True):
         assert found.stride() == expected.stride()
         scale = expected.float().abs().max().item()

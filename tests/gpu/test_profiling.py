@@ -40,10 +40,10 @@ def test_a_profile_reads_the_devices_clock(tmp_path: Path, engine: str, grad: st
         assert step.host is not None
         assert step.launches >= 1
         assert step.kernels
-    working = [one for one in found.all(EagerOperation) if one.launches]
+    working = [operation for operation in found.all(EagerOperation) if operation.launches]
     assert working
     assert not [(one.operation, one.time) for one in working if not one.kernels]
-    assert any(one.steps and one.operations for one in found.all(Region))
+    assert any(region.steps and region.operations for region in found.all(Region))
     for account in found.all(Account):
         assert "idle" in {line.name for line in account.lines} or account.lines
         sums = sum(line.time.median for line in account.lines)

@@ -47,20 +47,20 @@ def test_every_kernel_is_compared(tmp_path: Path, engine: str) -> None:
         rounds=5,
         timeout=400.0,
     )
-    kernels = {one.id: one for one in found.all(Kernel)}
+    kernels = {kernel.id: kernel for kernel in found.all(Kernel)}
     every = found.all(KernelPrecision)
     assert [(kernels[one.kernel].name, one.outputs) for one in every if one.within is False] == []
     attention = [one for one in every if "attention" in kernels[one.kernel].name]
     assert {one.graph for one in attention} == {"0/0/forward", "0/0/backward"}
     assert [one.within for one in attention] == [True, True], [one.reason for one in attention]
-    steps = [one for one in found.all(CompiledStep) if one.graph and one.phase != "step"]
-    assert all(one.kernel in kernels for one in steps)
+    steps = [step for step in found.all(CompiledStep) if step.graph and step.phase != "step"]
+    assert all(step.kernel in kernels for step in steps)
 
     (region,) = (one for one in found.all(Region) if one.phase == "step")
     assert region.eager is not None
     assert region.compiled is not None
-    operations = [one for one in found.all(EagerOperation) if one.phase == "step"]
-    assert any(one.kernels for one in operations)
-    assert any(one.kernels for one in found.all(CompiledStep) if one.phase == "step")
-    accounts = [one for one in found.all(Account) if one.phase == "step"]
-    assert ["idle" in {line.name for line in one.lines} for one in accounts] == [True, True]
+    operations = [operation for operation in found.all(EagerOperation) if operation.phase == "step"]
+    assert any(operation.kernels for operation in operations)
+    assert any(step.kernels for step in found.all(CompiledStep) if step.phase == "step")
+    accounts = [account for account in found.all(Account) if account.phase == "step"]
+    assert ["idle" in {line.name for line in account.lines} for account in accounts] == [True, True]

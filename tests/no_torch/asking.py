@@ -87,4 +87,4 @@ def forbidden() -> Forbidden:
 
 
 def operations(records: list[AnyRecord]) -> list[SchedulerNode]:
-    return [one for one in records if isinstance(one, SchedulerNode)]
+    return [record for record in records if isinstance(record, SchedulerNode)]

@@ -16,11 +16,11 @@ def every_record() -> list[AnyRecord]:
     """Two runs of the block, the steps of an attention, a decision that waits, and of each type
     that none of these has a record in which every text is set."""
     records = [
-        *(one for one in two_runs() if not isinstance(one, End)),
+        *(two_run for two_run in two_runs() if not isinstance(two_run, End)),
         *(one for one in attention() if not isinstance(one, (Start, End))),
         *(one for one in stopped()[-2:]),
     ]
-    have = {type(one) for one in records}
+    have = {type(record) for record in records}
     union = inspect.type_info(AnyRecord)
     assert isinstance(union, inspect.UnionType)
     for kind in union.types:
@@ -50,7 +50,7 @@ def made(kind: inspect.Type) -> Any:
         case inspect.VarTupleType():
             return (made(kind.item_type),)
         case inspect.TupleType():
-            return tuple(made(one) for one in kind.item_types)
+            return tuple(made(item_type) for item_type in kind.item_types)
         case inspect.DictType():
             return {made(kind.key_type): made(kind.value_type)}
     raise TypeError(f"no value for {kind}")

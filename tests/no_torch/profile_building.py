@@ -225,8 +225,8 @@ class Call:
         same: Sameness = "",
     ) -> Region:
         """Its times are the sums of its steps and operations."""
-        mine = [one for one in self.steps if one.id in steps]
-        theirs = [one for one in self.operations if one.id in operations]
+        mine = [step for step in self.steps if step.id in steps]
+        theirs = [operation for operation in self.operations if operation.id in operations]
         compiled = sum(one.time.median for one in mine if one.time) * 1e6
         eager = sum(one.time.median for one in theirs if one.time) * 1e6
         kernels = {one.kernel for one in mine}
@@ -261,16 +261,18 @@ class Call:
         """The account's lines of one side, and their sum in µs."""
         taken: dict[str, float] = {}
         if side == "eager":
-            taken["aten"] = sum(one.time.median for one in self.operations if one.time) * 1e6
+            taken["aten"] = (
+                sum(operation.time.median for operation in self.operations if operation.time) * 1e6
+            )
         else:
             names = {"kernel": "kernels", "aten": "aten", "eager": "eager"}
-            for one in self.steps:
-                if one.time:
-                    name = names[one.kind]
-                    taken[name] = taken.get(name, 0.0) + one.time.median * 1e6
+            for step in self.steps:
+                if step.time:
+                    name = names[step.kind]
+                    taken[name] = taken.get(name, 0.0) + step.time.median * 1e6
         counted = {
-            "kernels": f"{sum(one.kind == 'kernel' for one in self.steps)} kernels",
-            "aten": f"{sum(one.kind == 'aten' for one in self.steps)} calls into ATen",
+            "kernels": f"{sum(step.kind == 'kernel' for step in self.steps)} kernels",
+            "aten": f"{sum(step.kind == 'aten' for step in self.steps)} calls into ATen",
             "eager": "outside all graphs",
         }
         if side == "eager":
@@ -309,7 +311,7 @@ class Call:
                 )
             )
         eager, compiled = sums
-        phases = dict.fromkeys(one.phase for one in self.steps if one.phase)
+        phases = dict.fromkeys(step.phase for step in self.steps if step.phase)
         for phase in phases:
             accounts += [self.phase_account(side, phase) for side in ("eager", "compiled")]
         head = CallProfile(

@@ -407,7 +407,7 @@ def wrong_kernel() -> list[AnyRecord]:
     good = OutputPrecision(node="sub", error=3.1e-8, eager_error=2.9e-8, bound=1e-6)
     bad = OutputPrecision(node="clone", error=0.03, eager_error=0.0, bound=1e-6)
     repro = Text(hash=text_hash(code), body=code)
-    found: list[AnyRecord] = [
+    records: list[AnyRecord] = [
         repro,
         KernelPrecision(graph=GRAPH, kernel="k0", call=1, outputs=(good,), within=True),
         KernelPrecision(
@@ -416,7 +416,7 @@ def wrong_kernel() -> list[AnyRecord]:
         KernelPrecision(graph=GRAPH, kernel="k3", call=1, outputs=(good,), within=True),
         KernelPrecision(graph=GRAPH, kernel="k1", call=1, reason="it draws random numbers"),
     ]
-    return _and(block_profile(), *found)
+    return _and(block_profile(), *records)
 
 
 def modes() -> list[AnyRecord]:
@@ -477,9 +477,9 @@ def on_a_busy_machine(records: list[AnyRecord]) -> list[AnyRecord]:
     """The same call, of which no part was timed."""
     parts = (Account, CallTimeline, CompiledStep, EagerOperation, Region)
     return [
-        structs.replace(one, contended=True) if isinstance(one, CallProfile) else one
-        for one in records
-        if not isinstance(one, parts)
+        structs.replace(record, contended=True) if isinstance(record, CallProfile) else record
+        for record in records
+        if not isinstance(record, parts)
     ]
 
 

@@ -298,4 +298,4 @@ def hostile() -> list[AnyRecord]:
 
 
 def without(records: Sequence[AnyRecord], *kinds: type) -> list[AnyRecord]:
-    return [one for one in records if not isinstance(one, kinds)]
+    return [record for record in records if not isinstance(record, kinds)]

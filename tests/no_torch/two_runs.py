@@ -39,10 +39,10 @@ def base_run() -> list[AnyRecord]:
 
 def vetoed_run() -> list[AnyRecord]:
     """The records of the run with the veto, as if it were a trace of its own."""
-    found: list[AnyRecord] = []
+    records: list[AnyRecord] = []
     for record in block_trace():
-        found.extend(_vetoed(record))
-    return found
+        records.extend(_vetoed(record))
+    return records
 
 
 def two_runs() -> list[AnyRecord]:
@@ -50,7 +50,10 @@ def two_runs() -> list[AnyRecord]:
     base, vetoed = base_run(), vetoed_run()
     start = next(one for one in base if isinstance(one, Start))
     texts = {
-        one.hash: one for records in (base, vetoed) for one in records if isinstance(one, Text)
+        record.hash: record
+        for records in (base, vetoed)
+        for record in records
+        if isinstance(record, Text)
     }
     head = [one for one in base if isinstance(one, (Start, Environment, Source))]
     end = [one for one in base if isinstance(one, End)]
@@ -107,7 +110,7 @@ def _vetoed(record: AnyRecord) -> list[AnyRecord]:
             structs.replace(record, text=text_hash(body), loop_nests=record.loop_nests + 1),
         ]
     if isinstance(record, FusionGroups) and record.graph == GRAPH:
-        groups = [one for one in record.groups if not set(one.nodes) & {*FIRST, *SECOND}]
+        groups = [group for group in record.groups if not set(group.nodes) & {*FIRST, *SECOND}]
         groups += [
             FusionGroup(name="_".join(nodes), nodes=nodes, kind="loops", label=label)
             for nodes, label in ((FIRST, "amax + any"), (SECOND, "exp + sum + div"))

@@ -25,10 +25,16 @@ def before() -> list[AnyRecord]:
 def after() -> list[AnyRecord]:
     """What the lines below the deleted one had moves up with them."""
     records = vetoed_run()
-    site = next(one for one in records if isinstance(one, GraphBreak) and one.type == PRINT)
+    site = next(
+        record for record in records if isinstance(record, GraphBreak) and record.type == PRINT
+    )
     file, line = site.location.file, site.location.line
-    source = next(one for one in records if isinstance(one, Source) and one.file == file)
-    body = next(one.body for one in records if isinstance(one, Text) and one.hash == source.text)
+    source = next(
+        record for record in records if isinstance(record, Source) and record.file == file
+    )
+    body = next(
+        record.body for record in records if isinstance(record, Text) and record.hash == source.text
+    )
     lines = body.split("\n")
     text = "\n".join([*lines[: line - 1], *lines[line:]])
 
@@ -40,7 +46,7 @@ def after() -> list[AnyRecord]:
             return structs.replace(one, text=text_hash(text))
         return one
 
-    kept = [one for one in records if not isinstance(one, GraphBreak)]
+    kept = [record for record in records if not isinstance(record, GraphBreak)]
     found = changed(kept, change)
     return [*found[:1], Text(hash=text_hash(text), body=text), *found[1:]]
 

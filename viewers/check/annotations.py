@@ -47,10 +47,10 @@ class Annotation:
 def annotated(results: Sequence[TargetResult], root: str = "", below: str = "") -> list[Annotation]:
     """The most important first. `root`: the repository's folder, which paths are relative to;
     `below`: the project's folder in it, "" if that is the same."""
-    placed = [replace(one, file=os.path.join(below, one.file)) for one in results]
-    found = [one for result in placed for one in _of(result, root)]
+    placed = [replace(result, file=os.path.join(below, result.file)) for result in results]
+    found = [annotation for result in placed for annotation in _of(result, root)]
     order: tuple[Level, ...] = ("error", "warning", "note")
-    return sorted(found, key=lambda one: order.index(one.level))
+    return sorted(found, key=lambda annotation: order.index(annotation.level))
 
 
 def _of(result: TargetResult, root: str) -> Iterator[Annotation]:
@@ -120,18 +120,18 @@ def github(results: Sequence[TargetResult], root: str, below: str = "") -> str:
     lines = []
     left = 0
     for level, command in _COMMANDS.items():
-        here = [one for one in found if one.level == level]
-        lines += [_command(command, one) for one in here[:MOST]]
+        here = [annotation for annotation in found if annotation.level == level]
+        lines += [_command(command, annotation) for annotation in here[:MOST]]
         left += len(here[MOST:])
     more = f"; {plural(left, 'annotation')} more in the log" if left else ""
     lines += [f"{_data(one)}" for one in (headline(results) + more,)]
     return "\n".join(lines) + "\n"
 
 
-def _command(command: str, one: Annotation) -> str:
-    where = {"file": one.file, "line": str(one.line), "title": one.title}
+def _command(command: str, annotation: Annotation) -> str:
+    where = {"file": annotation.file, "line": str(annotation.line), "title": annotation.title}
     given = ",".join(f"{name}={_property(value)}" for name, value in where.items())
-    message = "\n".join(plain_lines(one.message))
+    message = "\n".join(plain_lines(annotation.message))
     return f"::{command} {given}::{_data(message)}"
 
 

@@ -10,18 +10,18 @@ from tcw.viewers.plain import plain_lines
 
 
 def junit(results: Sequence[TargetResult]) -> str:
-    errors = sum(one.outcome in ("failed", "interrupted") for one in results)
+    errors = sum(result.outcome in ("failed", "interrupted") for result in results)
     suite = ElementTree.Element(
         "testsuite",
         name="tcw check",
         tests=str(len(results)),
-        failures=str(sum(one.fails for one in results) - errors),
+        failures=str(sum(result.fails for result in results) - errors),
         errors=str(errors),
         skipped="0",
-        time=f"{sum(one.seconds for one in results):.3f}",
+        time=f"{sum(result.seconds for result in results):.3f}",
     )
-    for one in results:
-        suite.append(_case(one))
+    for result in results:
+        suite.append(_case(result))
     suites = ElementTree.Element("testsuites")
     suites.append(suite)
     ElementTree.indent(suites)
@@ -36,18 +36,18 @@ def _case(result: TargetResult) -> ElementTree.Element:
         classname=_plain(result.file),
         time=f"{result.seconds:.3f}",
     )
-    words = [one.words for one in result.changes]
+    words = [change.words for change in result.changes]
     if result.cause:
         words.insert(0, f"because {result.cause}")
     if result.fails:
         kind = "error" if result.outcome in ("failed", "interrupted") else "failure"
-        found = ElementTree.SubElement(
+        element = ElementTree.SubElement(
             case,
             kind,
             type=result.outcome,
             message=_plain(result.first_words or OUTCOME_WORDS[result.outcome]),
         )
-        found.text = "\n".join(map(_plain, words))
+        element.text = "\n".join(map(_plain, words))
     elif words:
         ElementTree.SubElement(case, "system-out").text = "\n".join(map(_plain, words))
     return case

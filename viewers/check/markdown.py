@@ -13,17 +13,17 @@ MARKER = "<!-- tcw check -->"
 
 
 def markdown(results: Sequence[TargetResult]) -> str:
-    failing = any(one.fails for one in results)
+    failing = any(result.fails for result in results)
     mark = "❌" if failing else "✅"
     comment = Comment(MARKER, f"{mark} tcw check: {escaped(headline(results))}")
-    listed = [one for one in results if one.fails or one.changes]
+    listed = [result for result in results if result.fails or result.changes]
     if listed:
         head = ("target", "", "first", "because")
-        comment.table(head, [_row(one) for one in listed], "rows of this table")
-    for one in listed:
-        details = _details(one)
+        comment.table(head, [_row(result) for result in listed], "rows of this table")
+    for result in listed:
+        details = _details(result)
         if details:
-            comment.fold(f"{one.name}: {OUTCOME_WORDS[one.outcome]}", details)
+            comment.fold(f"{result.name}: {OUTCOME_WORDS[result.outcome]}", details)
     return comment.text("The job's log has it.")
 
 

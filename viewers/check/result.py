@@ -52,10 +52,10 @@ class TargetResult:
             return "failed"
         if self.new:
             return "new"
-        failing = [one.standing for one in self.changes if one.fails]
+        failing = [change.standing for change in self.changes if change.fails]
         if failing:
             return "worse" if "worse" in failing else "different"
-        return "better" if any(one.standing == "better" for one in self.changes) else "ok"
+        return "better" if any(change.standing == "better" for change in self.changes) else "ok"
 
     @property
     def fails(self) -> bool:
@@ -67,13 +67,13 @@ class TargetResult:
         if self.failure:
             return self.failure
         if self.effects:
-            one = self.effects[0]
-            return f"{one.place}  {one.words}" if one.place else one.words
+            effect = self.effects[0]
+            return f"{effect.place}  {effect.words}" if effect.place else effect.words
         return self.changes[0].words if self.changes else ""
 
     @property
     def cause(self) -> str:
-        return next((one.cause for one in self.effects if one.cause), "")
+        return next((effect.cause for effect in self.effects if effect.cause), "")
 
 
 OUTCOME_WORDS: dict[Outcome, str] = {

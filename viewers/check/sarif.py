@@ -22,7 +22,7 @@ def sarif(
 ) -> dict[str, Any]:
     """The log, with one run. `version`: tcw's; `root`, `below`: as of `annotated`."""
     found = annotated(results, root, below)
-    rules = list(dict.fromkeys(one.rule for one in found))
+    rules = list(dict.fromkeys(annotation.rule for annotation in found))
     return {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -32,11 +32,11 @@ def sarif(
                     "driver": {
                         "name": "tcw check",
                         "version": version,
-                        "rules": [_rule(one) for one in rules],
+                        "rules": [_rule(rule) for rule in rules],
                     }
                 },
                 "columnKind": "unicodeCodePoints",
-                "results": [_result(one, rules) for one in found],
+                "results": [_result(annotation, rules) for annotation in found],
             }
         ],
     }
@@ -50,21 +50,21 @@ def _rule(id: str) -> dict[str, Any]:
     return rule
 
 
-def _result(one: Annotation, rules: list[str]) -> dict[str, Any]:
+def _result(annotation: Annotation, rules: list[str]) -> dict[str, Any]:
     return {
-        "ruleId": one.rule,
-        "ruleIndex": rules.index(one.rule),
-        "level": one.level,
-        "message": {"text": "\n".join(plain_lines(f"{one.target}: {one.message}"))},
+        "ruleId": annotation.rule,
+        "ruleIndex": rules.index(annotation.rule),
+        "level": annotation.level,
+        "message": {"text": "\n".join(plain_lines(f"{annotation.target}: {annotation.message}"))},
         "locations": [
             {
                 "physicalLocation": {
-                    "artifactLocation": _artifact(one.file),
-                    "region": {"startLine": one.line},
+                    "artifactLocation": _artifact(annotation.file),
+                    "region": {"startLine": annotation.line},
                 }
             }
         ],
-        "partialFingerprints": {"tcwFact/v1": one.identity},
+        "partialFingerprints": {"tcwFact/v1": annotation.identity},
     }
 
 

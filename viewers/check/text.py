@@ -21,21 +21,21 @@ _STANDING_TONES = {"worse": "bad", "different": "neutral", "better": "good"}
 
 
 def check_lines(results: Sequence[TargetResult]) -> list[TextLine]:
-    failing = [one for one in results if one.fails]
-    rest = [one for one in results if not one.fails]
+    failing = [result for result in results if result.fails]
+    rest = [result for result in results if not result.fails]
     lines = [line((headline(results), TONES["bad" if failing else "good"]), hang=2)]
-    for one in failing:
-        lines += [BLANK, *_target(one)]
+    for result in failing:
+        lines += [BLANK, *_target(result)]
     if rest:
         lines.append(BLANK)
-    for one in rest:
-        lines += _target(one)
+    for target_result in rest:
+        lines += _target(target_result)
     return lines
 
 
 def check_text(results: Sequence[TargetResult]) -> str:
     """The lines without styles, for a file."""
-    return "\n".join(one.text for one in check_lines(results)) + "\n"
+    return "\n".join(check_line.text for check_line in check_lines(results)) + "\n"
 
 
 def headline(results: Sequence[TargetResult]) -> str:
@@ -70,11 +70,11 @@ def _target(result: TargetResult) -> list[TextLine]:
         lines.append(line(f"  {result.first_words}", hang=4))
     if result.cause:
         lines.append(line(("  because  ", "dim"), result.cause, hang=11))
-    for one in result.changes[:MOST]:
-        mark = _STANDING_MARKS[one.standing]
-        tone = TONES[_STANDING_TONES[one.standing]]
-        advice = " (advice)" if one.tolerance.advice else ""
-        lines.append(line((f"    {mark} ", tone), one.words, (advice, "dim"), hang=6))
+    for change in result.changes[:MOST]:
+        mark = _STANDING_MARKS[change.standing]
+        tone = TONES[_STANDING_TONES[change.standing]]
+        advice = " (advice)" if change.tolerance.advice else ""
+        lines.append(line((f"    {mark} ", tone), change.words, (advice, "dim"), hang=6))
     if len(result.changes) > MOST:
         lines.append(line((f"    {plural(len(result.changes) - MOST, 'change')} more", "dim")))
     if result.no_cause:

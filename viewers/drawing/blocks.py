@@ -292,10 +292,18 @@ class _Maker:
         whole = replace(group, alone=True)
         hue = -1 if call else self._hue(name or group.name, self._group_words(whole))
         if piece.apart:
-            one = self._single(piece, nodes[0], indices)
+            block = self._single(piece, nodes[0], indices)
             kind: BlockKind = "call" if call and not is_view(nodes[0]) else "op"
             return Block(
-                one.key, one.title, one.lines, indices, kind, hue, name, piece.fold, group.nodes
+                block.key,
+                block.title,
+                block.lines,
+                indices,
+                kind,
+                hue,
+                name,
+                piece.fold,
+                group.nodes,
             )
         if call:
             return self._call(piece, nodes, indices, name)

@@ -63,7 +63,7 @@ class Diagram:
 
     @cached_property
     def of_kernel(self) -> dict[str, list[int]]:
-        return grouped((one.kernel, at) for at, one in enumerate(self.blocks) if one.kernel)
+        return grouped((block.kernel, at) for at, block in enumerate(self.blocks) if block.kernel)
 
     @cached_property
     def users(self) -> dict[str, list[int]]:

@@ -99,12 +99,12 @@ class DrawnBlocks:
             if parent == first:
                 break
         chain.reverse()
-        found: list[Line] = []
+        lines: list[Line] = []
         for upper, lower in pairwise(chain):
             if upper >= drawn.count:
-                found.append(self._through(upper))
-            found.extend(self._of_net(upper, self._nets[drawn.layer[upper]][upper], lower))
-        return found
+                lines.append(self._through(upper))
+            lines.extend(self._of_net(upper, self._nets[drawn.layer[upper]][upper], lower))
+        return lines
 
     def _through(self, dummy: int) -> Down:
         layer = self._drawn.layer[dummy]

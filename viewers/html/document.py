@@ -114,7 +114,7 @@ def _json(data: Any) -> str:
 
 def _data(tour: Tour) -> dict[str, Any]:
     tables = _Tables({key: number for number, key in enumerate(tour.screens)})
-    screens = [tables.screen(one) for one in tour.screens.values()]
+    screens = [tables.screen(screen) for screen in tour.screens.values()]
     said = ""
     if tour.left_out:
         said = (
@@ -122,13 +122,13 @@ def _data(tour: Tour) -> dict[str, Any]:
             "--most MB includes more"
         )
     return {
-        "panels": [_panel(one, tables.zooms(tour, at)) for at, one in enumerate(tour.panels)],
+        "panels": [_panel(panel, tables.zooms(tour, at)) for at, panel in enumerate(tour.panels)],
         "rows": list(tour.pool.rows.values()),
         "conditions": list(tour.conditions.numbers.values()),
-        "arrangements": [_arrangement(one) for one in tables.arrangements.values()],
+        "arrangements": [_arrangement(arrangement) for arrangement in tables.arrangements.values()],
         "headers": list(tables.headers.values()),
         "lit": list(tables.lit.values()),
-        "edges": [dict(one) for one in tables.edges.values()],
+        "edges": [dict(edge) for edge in tables.edges.values()],
         "places": list(tables.places.values()),
         "screens": screens,
         "stops": [(label, tables.numbers[key]) for label, key in tour.stops],
@@ -198,7 +198,7 @@ class _Tables:
             self.headers.number(screen.header),
             screen.bar,
             self.lit.number(_signed(screen.lit)),
-            [self._place(one) for one in screen.places],
+            [self._place(place) for place in screen.places],
         )
 
     def zooms(self, tour: Tour, panel: int) -> list[int]:

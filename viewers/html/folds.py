@@ -45,15 +45,15 @@ def with_folds(
 ) -> Folded:
     """About `most` rows at most; a fold that does not fit stays closed. `opened`: folds that are
     open to begin with, which no reader of the page closes."""
-    found = Folded()
+    folded = Folded()
     rows = rows_of(opened)
     if len(rows) > most:
-        found.rows = list(rows[:most])
-        found.when, found.folds = [0] * most, [-1] * most
-        return found
-    maker = _Maker(rows_of, conditions, found, most - len(rows))
+        folded.rows = list(rows[:most])
+        folded.when, folded.folds = [0] * most, [-1] * most
+        return folded
+    maker = _Maker(rows_of, conditions, folded, most - len(rows))
     maker.take(opened, rows, range(len(rows)), 0, frozenset())
-    return found
+    return folded
 
 
 class _Maker:

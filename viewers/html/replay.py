@@ -147,7 +147,7 @@ def seeds(reader: Reader) -> Iterator[tuple[str, Make]]:
     for compile_id in view.derived.pieces:
         for arrangement in ("graph", "kernels", "fusion", "memory", "guards"):
             yield _seed(reader, arrangement, compile_id)
-        if any(one.compile_id == compile_id for one in recording.all(Partition)):
+        if any(partition.compile_id == compile_id for partition in recording.all(Partition)):
             yield _seed(reader, "autograd", compile_id)
     yield _seed(reader, "output", view.compile_id)
     for compile_id in view.derived.pieces:

@@ -17,8 +17,8 @@ def report(lines: Iterable[TextLine]) -> str:
     """The lines in a `<pre>`. The reader's theme chooses between our two sets of colours; all text
     is escaped."""
     rows = []
-    for one in fitted(lines, WIDTH):
-        rows.append("".join(_span(words, role) for words, role in one.spans).rstrip())
+    for line in fitted(lines, WIDTH):
+        rows.append("".join(_span(words, role) for words, role in line.spans).rstrip())
     return '<pre style="line-height:1.3;overflow-x:auto">' + "\n".join(rows) + "\n</pre>"
 
 

@@ -147,7 +147,9 @@ class Tour:
             if self._full:
                 break
             keys = {name: f"puzzle|{number}|{name}" for name in puzzle.bars}
-            asked, told = (self._screen(one, linked=False) for one in (puzzle.asked, puzzle.told))
+            asked, told = (
+                self._screen(navigator, linked=False) for navigator in (puzzle.asked, puzzle.told)
+            )
             for name, rows in puzzle.bars.items():
                 shown = asked if name in ("ask", "hint") else told
                 bar_rows = tuple(self.pool.row(row) for row in rows)
@@ -165,8 +167,8 @@ class Tour:
             self.bytes += self._once(shared, size)
         for place in screen.places:
             edges = tuple(place.moves.items()), tuple(place.opens.items())
-            for one in edges:
-                self.bytes += self._once(one, _size_of_edges)
+            for edge in edges:
+                self.bytes += self._once(edge, _size_of_edges)
             self.bytes += self._once((place.panel, place.start, *edges), lambda _: 20)
         links = self.reader.view.derived.provenance
         found = list(self.pool.refs.values())[self._weighed :]
@@ -278,7 +280,9 @@ class Tour:
     ) -> int:
         """The number of a panel with this content."""
         rows = folded.rows
-        said = rows if not isinstance(content, Picture) else [_lines(one) for one in content.words]
+        said = (
+            rows if not isinstance(content, Picture) else [_lines(word) for word in content.words]
+        )
         panel = Panel(
             pane,
             content.name,

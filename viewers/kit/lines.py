@@ -41,7 +41,7 @@ def line(*pieces: str | tuple[str, Role], hang: int = 0, fixed: bool = False) ->
 
 def apart(blocks: Iterable[Sequence[TextLine]]) -> list[TextLine]:
     """The lines of all blocks, a blank line between two blocks."""
-    return [one for block in blocks for one in (BLANK, *block)][1:]
+    return [text_line for block in blocks for text_line in (BLANK, *block)][1:]
 
 
 def prose(label: str, words: str, indent: int = 0) -> list[TextLine]:
@@ -57,20 +57,20 @@ def prose(label: str, words: str, indent: int = 0) -> list[TextLine]:
 def fitted(lines: Iterable[TextLine], width: int) -> list[TextLine]:
     """The lines cut or wrapped to `width` cells."""
     done: list[TextLine] = []
-    for one in lines:
-        if cell_len(one.text.rstrip()) <= width:
-            done.append(one)
-        elif one.fixed:
-            shown = cut(one.text, width)
-            spans = (*part(one.spans, 0, len(shown) - 1), ("›", "faint"))
-            done.append(TextLine(spans, one.hang, True))
+    for text_line in lines:
+        if cell_len(text_line.text.rstrip()) <= width:
+            done.append(text_line)
+        elif text_line.fixed:
+            shown = cut(text_line.text, width)
+            spans = (*part(text_line.spans, 0, len(shown) - 1), ("›", "faint"))
+            done.append(TextLine(spans, text_line.hang, True))
         else:
-            done.extend(_wrap(one, width))
+            done.extend(_wrap(text_line, width))
     return done
 
 
-def _wrap(one: TextLine, width: int) -> list[TextLine]:
-    hang = min(one.hang, width // 2)
-    rows = [part(one.spans, *ends) for ends in rows_of(one.text, width, hang)]
+def _wrap(text_line: TextLine, width: int) -> list[TextLine]:
+    hang = min(text_line.hang, width // 2)
+    rows = [part(text_line.spans, *ends) for ends in rows_of(text_line.text, width, hang)]
     indent: Span = (" " * hang, "text")
-    return [TextLine((indent, *row) if at else row, one.hang) for at, row in enumerate(rows)]
+    return [TextLine((indent, *row) if at else row, text_line.hang) for at, row in enumerate(rows)]

@@ -42,14 +42,14 @@ def width_of(line: Iterable[Span]) -> int:
 
 def part(line: Iterable[Span], start: int, end: int) -> Line:
     """The characters from `start` to `end` of a line, each with its role."""
-    found: list[Span] = []
+    spans: list[Span] = []
     at = 0
     for words, role in line:
         piece = words[max(0, start - at) : max(0, end - at)]
         if piece:
-            found.append((piece, role))
+            spans.append((piece, role))
         at += len(words)
-    return tuple(found)
+    return tuple(spans)
 
 
 def with_role(line: Line, start: int, end: int, role: Role) -> Line:
@@ -62,7 +62,7 @@ def with_role(line: Line, start: int, end: int, role: Role) -> Line:
 def clip(line: Iterable[Span], start: int, width: int) -> Line:
     """At most `width` cells of a line, from cell `start` on; a wide character that is cut in half
     leaves a blank."""
-    found: list[Span] = []
+    spans: list[Span] = []
     at = 0
     for words, role in line:
         size = cell_len(words)
@@ -70,11 +70,11 @@ def clip(line: Iterable[Span], start: int, width: int) -> Line:
         if low < high:
             if high - low < size:
                 words = _cells(words, low - at, high - at)
-            found.append((words, role))
+            spans.append((words, role))
         at += size
         if at >= start + width:
             break
-    return tuple(found)
+    return tuple(spans)
 
 
 def _cells(words: str, low: int, high: int) -> str:

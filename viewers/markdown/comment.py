@@ -150,4 +150,4 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _size(lines: Sequence[str]) -> int:
-    return sum(len(one) + 1 for one in lines)
+    return sum(len(line) + 1 for line in lines)

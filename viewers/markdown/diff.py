@@ -22,7 +22,7 @@ def diff_markdown(difference: Difference, before: str, after: str) -> str:
     """`before`, `after`: what the two sides are called."""
     effects = difference.effects
     sides = f"{escaped(before)} → {escaped(after)}"
-    times = [f"- {escaped(one.text)}" for one in call_lines(difference)]
+    times = [f"- {escaped(line.text)}" for line in call_lines(difference)]
     if not effects:
         comment = Comment(MARKER, f"✅ tcw diff: nothing changed: {sides}")
         comment.add([*times, ""], "the times")
@@ -41,9 +41,9 @@ def diff_markdown(difference: Difference, before: str, after: str) -> str:
     rows = to_text(figures_lines(difference, WIDTH), WIDTH).strip("\n").splitlines()
     if rows:
         comment.fold_text("figures, decisions, kernels", rows)
-    for one in difference.changed_kernels:
-        if same_cut(difference) and with_code(difference, one):
-            comment.fold_text(f"code of {one.name}", _code(one.code), "diff")
+    for kernel in difference.changed_kernels:
+        if same_cut(difference) and with_code(difference, kernel):
+            comment.fold_text(f"code of {kernel.name}", _code(kernel.code), "diff")
     for name, side in ((before, difference.base), (after, difference.run)):
         comment.fold(f"environment of {name}", environment_items(side))
     return comment.text("`tcw diff` of the two shows it.")
@@ -53,7 +53,7 @@ def _code(diff: TextDiff) -> list[str]:
     return [
         row
         for hunk in diff.hunks
-        for row in (f"@@ {hunk.head} @@", *(f"{one.sign} {one.text}" for one in hunk.lines))
+        for row in (f"@@ {hunk.head} @@", *(f"{line.sign} {line.text}" for line in hunk.lines))
     ]
 
 

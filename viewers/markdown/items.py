@@ -70,10 +70,10 @@ def fix_rows(advice: Advice) -> list[str]:
 def effect_items(effects: Sequence[Effect], most: int, shown: str = "") -> list[str]:
     """`shown`: a cause that was given above."""
     items = []
-    for one in effects[:most]:
-        place = f"{code(one.place)} " if one.place else ""
-        because = f" — because {code(one.cause)}" if one.cause not in ("", shown) else ""
-        items.append(f"- {place}{escaped(effect_words(one))}{because}")
+    for effect in effects[:most]:
+        place = f"{code(effect.place)} " if effect.place else ""
+        because = f" — because {code(effect.cause)}" if effect.cause not in ("", shown) else ""
+        items.append(f"- {place}{escaped(effect_words(effect))}{because}")
     if len(effects) > most:
         items.append(f"- {plural(len(effects) - most, 'effect')} more")
     return items

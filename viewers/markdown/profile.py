@@ -40,26 +40,26 @@ _MARKS = {"failed": "❌", "lost": "❌", "won": "✅", "neutral": "·"}
 
 def profile_markdown(recording: Recording) -> str:
     """Of a recording with a profiled call."""
-    found = profiles_of(recording)
-    first = found[0]
+    profiles = profiles_of(recording)
+    first = profiles[0]
     summary = summarise(first.index.recording)
     names = summary.names
-    several = len(found) > 1
+    several = len(profiles) > 1
     mark = _MARKS[first.verdict.tone]
-    said = escaped("; ".join(_verdict(one, names, several) for one in found))
+    said = escaped("; ".join(_verdict(profile, names, several) for profile in profiles))
     comment = Comment(PROFILE_MARKER, f"{mark} tcw profile: {code(file_name(summary))}: {said}")
-    for one in found:
-        comment.add([f"{escaped(_detail(one, several))}\\"], "the times")
+    for profile in profiles:
+        comment.add([f"{escaped(_detail(profile, several))}\\"], "the times")
     comment.add([escaped(" · ".join(settings_words(summary))), ""], "the settings")
-    wrong = [*summary.missing, *(d for one in found for d in doubts(one.index))]
+    wrong = [*summary.missing, *(d for profile in profiles for d in doubts(profile.index))]
     for words in dict.fromkeys(wrong):
         comment.add([f"> {escaped(words)}", ""], "what to doubt")
-    warned = [f"- {escaped(one.text)}" for one in warning_lines(summary)]
+    warned = [f"- {escaped(line.text)}" for line in warning_lines(summary)]
     comment.add([*warned, ""] if warned else [], "warnings")
-    for one in found:
+    for one in profiles:
         _causes(comment, one, names, first.index.recording.settings, several)
     _text(comment, "modes", modes_section(first.modes or tuple(recording.all(ModeRow)), WIDTH))
-    for one in found:
+    for one in profiles:
         of = f", {one.engine}" if several else ""
         for title, lines in _tables(one, names):
             _text(comment, title + of, lines)
@@ -67,50 +67,52 @@ def profile_markdown(recording: Recording) -> str:
     return comment.text(elsewhere(recording))
 
 
-def _verdict(one: Profile, names: FileNames, several: bool) -> str:
-    return " ".join(first_line(one, names, one.engine if several else "").text.split())
+def _verdict(profile: Profile, names: FileNames, several: bool) -> str:
+    return " ".join(first_line(profile, names, profile.engine if several else "").text.split())
 
 
-def _detail(one: Profile, several: bool) -> str:
-    head = one.head
+def _detail(profile: Profile, several: bool) -> str:
+    head = profile.head
     call = f"call {head.call}, {head.what}, by the {head.clock}'s clock"
-    return " · ".join(filter(None, (one.engine if several else "", one.verdict.detail.text, call)))
+    return " · ".join(
+        filter(None, (profile.engine if several else "", profile.verdict.detail.text, call))
+    )
 
 
 def _causes(
-    comment: Comment, one: Profile, names: FileNames, settings: Settings | None, several: bool
+    comment: Comment, profile: Profile, names: FileNames, settings: Settings | None, several: bool
 ) -> None:
-    if several and one.causes:
-        comment.add([f"**{escaped(one.engine)}**", ""], one.engine)
-    for number, cause in enumerate(one.causes[:WHOLE], 1):
+    if several and profile.causes:
+        comment.add([f"**{escaped(profile.engine)}**", ""], profile.engine)
+    for number, cause in enumerate(profile.causes[:WHOLE], 1):
         tries = [] if settings is None else _tries(cause, settings, several)
         comment.add(item(number, cause, names, tries), cause.title)
-    rest = one.causes[WHOLE:]
+    rest = profile.causes[WHOLE:]
     if rest:
         items = [f"- {item_title(cause, names)}" for cause in rest]
         comment.fold(plural(len(rest), "more cause"), items)
-    if not one.causes:
+    if not profile.causes:
         comment.add(["No region differs by more than its noise.", ""], "the causes")
 
 
 def _tries(cause: Cause, settings: Settings, several: bool) -> list[str]:
     return [
-        f"Try: {code(command(settings, one.options, 'profile'))}"
-        for one in first_of_groups(cause.suggestions)
-        if one.options and not (several and "--engine" in one.options)
+        f"Try: {code(command(settings, suggestion.options, 'profile'))}"
+        for suggestion in first_of_groups(cause.suggestions)
+        if suggestion.options and not (several and "--engine" in suggestion.options)
     ]
 
 
-def _tables(one: Profile, names: FileNames) -> list[tuple[str, list[TextLine]]]:
-    unit = unit_of(one.head)
+def _tables(profile: Profile, names: FileNames) -> list[tuple[str, list[TextLine]]]:
+    unit = unit_of(profile.head)
     return [
-        ("regions", regions_table(one, names, WIDTH, "difference", None, unit)),
-        ("account", accounts_lines(one, WIDTH, unit)),
-        ("kernels and calls", kernels_lines(one, names, WIDTH, None, unit)),
-        ("tried", trials_section(one.trials)),
-        ("precision", precision_section(one, WIDTH)),
-        ("memory", memory_lines(one.head)),
-        ("machine", ceilings_lines(one.ceilings)),
+        ("regions", regions_table(profile, names, WIDTH, "difference", None, unit)),
+        ("account", accounts_lines(profile, WIDTH, unit)),
+        ("kernels and calls", kernels_lines(profile, names, WIDTH, None, unit)),
+        ("tried", trials_section(profile.trials)),
+        ("precision", precision_section(profile, WIDTH)),
+        ("memory", memory_lines(profile.head)),
+        ("machine", ceilings_lines(profile.ceilings)),
     ]
 
 

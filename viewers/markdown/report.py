@@ -76,7 +76,7 @@ def add_findings(comment: Comment, recording: Recording) -> None:
             comment.add([*fenced(rows.splitlines()), ""], "the failure")
     _findings(comment, findings, names)
     if not findings and first.verdict.tone != "failed":
-        said = [f"- {escaped(one.text)}" for one in nothing_lines(first)]
+        said = [f"- {escaped(line.text)}" for line in nothing_lines(first)]
         comment.add([*said, ""], "what was left to Python")
     if parts.comparison is None:  # the engines' are in their table
         comment.add(_bullets(first), "compile time")
@@ -112,8 +112,8 @@ def _bullets(summary: Summary) -> list[str]:
     """What the terminal shows below the findings."""
     lines = [*evidence_lines(summary), *warning_lines(summary)]
     items = []
-    for one in lines:
-        (label, _role), *rest = one.spans
+    for line in lines:
+        (label, _role), *rest = line.spans
         items.append(f"- {escaped(label)}: {escaped(words_of(tuple(rest)))}".replace("- : ", "- "))
     return [*items, ""] if items else []
 
@@ -124,7 +124,7 @@ def add_sections(
     """What is folded. `whose`: one process of several, named in each title."""
     parts = Parts(recording)
     root = parts.first.names.root
-    failed = any(one.failure is not None for one in parts.summaries)
+    failed = any(summary.failure is not None for summary in parts.summaries)
     usual = [*(["output"] if failed else []), *(["engines"] if parts.comparison else []), *_FOLDED]
     for wanted in show or usual:
         name = wanted.partition("=")[0]
@@ -143,9 +143,9 @@ def _without_paths(lines: Sequence[TextLine], root: str) -> list[TextLine]:
         return list(lines)
     return [
         replace(
-            one, spans=tuple((words.replace(f"{root}/", ""), role) for words, role in one.spans)
+            line, spans=tuple((words.replace(f"{root}/", ""), role) for words, role in line.spans)
         )
-        for one in lines
+        for line in lines
     ]
 
 
@@ -208,12 +208,12 @@ def processes_markdown(several: Several) -> str:
     if several.unread:
         comment.add([escaped(several.unread_words), ""], "logs that were not decoded")
     lines = ranks_lines(several.ranks, several.names, UNCUT)
-    items = [f"- {escaped(one.text.strip())}" for one in lines if one.text.strip()]
+    items = [f"- {escaped(line.text.strip())}" for line in lines if line.text.strip()]
     if items:
         comment.add(["**ranks**", "", *items, ""], "ranks")
     for members in groups[1:REPORTS]:
         effects, others = otherwise(groups[0][0], members[0])
-        items = effect_items(effects, EFFECTS) or [f"- {escaped(one)}" for one in others]
+        items = effect_items(effects, EFFECTS) or [f"- {escaped(other)}" for other in others]
         title = f"{who(members)} against {groups[0][0].name}"
         comment.add([f"**{escaped(title)}**", "", *items, ""], title)
     for members, (its_mark, words) in list(zip(groups, headings, strict=True))[:REPORTS]:
@@ -221,7 +221,7 @@ def processes_markdown(several: Several) -> str:
         comment.add([f"#### {its_mark} {whose}{words}", ""], who(members))
         add_findings(comment, members[0].recording)
     if len(groups) > REPORTS:
-        left = [one.file.name for members in groups[REPORTS:] for one in members]
+        left = [member.file.name for members in groups[REPORTS:] for member in members]
         comment.add([f"Not shown: {escaped(listed(left))}", ""], "what is not shown")
     for members in groups[:REPORTS]:
         whose = who(members) if len(groups) > 1 else ""

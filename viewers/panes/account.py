@@ -38,9 +38,9 @@ def content(view: View, width: int) -> Content:
         return Content("account", rows=empty(width, *profiled.not_measured(view)))
     head, unit = profile.head, unit_of(profile.head)
     rows: list[Row] = []
-    for one in account_tables(profile):
-        if view.phase in ("", one.phase):
-            rows += [*([BLANK] if rows else []), *_account(one, unit, width)]
+    for table in account_tables(profile):
+        if view.phase in ("", table.phase):
+            rows += [*([BLANK] if rows else []), *_account(table, unit, width)]
     if not rows:
         rows = [BLANK, text_row((" no account of this call was recorded", "dim"))]
     for lines in (memory_lines(head), ceilings_lines(profile.ceilings)):
@@ -53,10 +53,10 @@ def _account(found: AccountTable, unit: TimeUnit, width: int) -> list[Row]:
     head, *lines, call = account_lines(found, unit, width - 1, 1)
     rows = [text_row((f" {plain(found.phase)}", "strong"))] if found.phase else []
     rows += text_rows([head], width)
-    said = [*((one.name, one.what) for one in found.rows), ("remainder", "")]
-    for (name, what), one in zip(said, lines, strict=True):
+    said = [*((row.name, row.what) for row in found.rows), ("remainder", "")]
+    for (name, what), text_line in zip(said, lines, strict=True):
         copies = f"{name}: {what}" if what else ""
-        rows += text_rows([one], width, key=f"line:{name}", copies=copies)
+        rows += text_rows([text_line], width, key=f"line:{name}", copies=copies)
     rows += text_rows([call], width, key=f"account:{found.phase}")
     return [*rows, *text_rows(doubt_lines(found, 1), width)]
 
@@ -83,8 +83,8 @@ def _no_modes(view: View, width: int) -> list[Row]:
 def _modes(profile: Profile, width: int) -> list[Row]:
     head, *lines = modes_lines(profile.modes, width - 1, 1)
     rows = text_rows([head], width)
-    for mode, one in zip(profile.modes, lines, strict=True):
-        rows += text_rows([one], width, key=f"mode:{mode.name}")
+    for mode, text_line in zip(profile.modes, lines, strict=True):
+        rows += text_rows([text_line], width, key=f"mode:{mode.name}")
     return [*rows, *text_rows(notes_lines(profile.modes), width, indent=1)]
 
 
@@ -94,9 +94,11 @@ def _trials(profile: Profile, width: int) -> list[Row]:
         words = f"{plural(count, 'suggestion')} not tried: --try tries them" if count else ""
         return [text_row((f" {words}", "dim"))] if words else []
     rows = [text_row((" tried", "strong"))]
-    for one in profile.trials:
-        copies = shlex.join(one.options) or one.words
-        rows += text_rows(trial_lines(one), width, key=f"trial:{one.id}", copies=copies, indent=1)
+    for trial in profile.trials:
+        copies = shlex.join(trial.options) or trial.words
+        rows += text_rows(
+            trial_lines(trial), width, key=f"trial:{trial.id}", copies=copies, indent=1
+        )
     return rows
 
 
@@ -106,42 +108,50 @@ def _trials(profile: Profile, width: int) -> list[Row]:
 def precision(view: View, width: int) -> Content:
     """Each kernel against float64, the wrong ones first."""
     profile = view.derived.profile
-    found = profile.precision if profile is not None else ()
+    precisions = profile.precision if profile is not None else ()
     if profile is None:
         return Content("precision", rows=empty(width, *profiled.not_measured(view)))
-    if not found:
+    if not precisions:
         words = f"{profiled.command(view, '--verify')} compares them"
         return Content("precision", rows=empty(width, "kernels not compared with float64", words))
     rank = {False: 0, True: 1, None: 2}
-    ranked = sorted(found, key=lambda one: rank[one.within])
-    head, *lines = precision_lines(ranked, lambda one: _name(view, one), width - 1, 1)
+    ranked = sorted(precisions, key=lambda kernel_precision: rank[kernel_precision.within])
+    head, *lines = precision_lines(
+        ranked, lambda kernel_precision: _name(view, kernel_precision), width - 1, 1
+    )
     rows = text_rows([head], width)
-    for one, row in zip(ranked, lines, strict=True):
-        rows += _exact(view, one, text_rows([row], width)[0], width)
-    wrong = sum(one.within is False for one in found)
-    words = f"{wrong} wrong of {len(found)}" if wrong else f"{plural(len(found), 'kernel')}"
+    for kernel_precision, row in zip(ranked, lines, strict=True):
+        rows += _exact(view, kernel_precision, text_rows([row], width)[0], width)
+    wrong = sum(kernel_precision.within is False for kernel_precision in precisions)
+    words = (
+        f"{wrong} wrong of {len(precisions)}" if wrong else f"{plural(len(precisions), 'kernel')}"
+    )
     return Content(
         "precision", "against float64", ((words, "bad" if wrong else "dim"),), rows, head=1
     )
 
 
-def _name(view: View, one: KernelPrecision) -> str:
-    kernel = view.recording.kernels.get(one.kernel)
-    return view.derived.called.title(kernel) if kernel is not None else one.kernel
+def _name(view: View, kernel_precision: KernelPrecision) -> str:
+    kernel = view.recording.kernels.get(kernel_precision.kernel)
+    return view.derived.called.title(kernel) if kernel is not None else kernel_precision.kernel
 
 
-def _exact(view: View, one: KernelPrecision, row: Row, width: int) -> list[Row]:
+def _exact(view: View, kernel_precision: KernelPrecision, row: Row, width: int) -> list[Row]:
     rows = [
         replace(
             row,
-            ref=refs.kernel(one.kernel),
-            at=ToKernel(one.kernel),
-            copies=view.recording.text(one.repro) if one.repro else plain(_name(view, one)),
+            ref=refs.kernel(kernel_precision.kernel),
+            at=ToKernel(kernel_precision.kernel),
+            copies=view.recording.text(kernel_precision.repro)
+            if kernel_precision.repro
+            else plain(_name(view, kernel_precision)),
         )
     ]
-    worst = worst_output(one)
-    notes: list[Span] = [(one.reason, "dim")] if worst is None else [(worst.note, "bad")]
-    if one.within is False and one.repro:
+    worst = worst_output(kernel_precision)
+    notes: list[Span] = (
+        [(kernel_precision.reason, "dim")] if worst is None else [(worst.note, "bad")]
+    )
+    if kernel_precision.within is False and kernel_precision.repro:
         notes.append(("the first outside its bound; y copies a file that shows it", "dim"))
     said = [line(("    ", "dim"), note, hang=4) for note in notes if note[0]]
     return [*rows, *text_rows(said, width)]

@@ -137,10 +137,10 @@ _HELD: dict[str, FactKind] = {
 
 def _held(kind: FactKind, pane: Pane, view: View, width: int) -> Content:
     """The content of a pane; for a log without such facts, a pane that says so."""
-    found = pane(view, width)
+    content = pane(view, width)
     if view.derived.trace.lacks(kind):
-        return replace(found, rows=empty(width, NOT_IN_LOG))
-    return found
+        return replace(content, rows=empty(width, NOT_IN_LOG))
+    return content
 
 
 PANES: dict[str, Pane] = {

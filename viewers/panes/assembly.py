@@ -67,15 +67,15 @@ _SASS_PLACE = re.compile(r'^\s*//## File "([^"]*)", line (\d+)')
 def _sass(lines: list[str], kernel: str) -> Iterator[CodeLine]:
     origin = 0
     for number, line in enumerate(lines, start=1):
-        found = _SASS_PLACE.match(line)
-        if found:
-            mine = found[1].rpartition("/")[2].startswith(kernel)
-            origin = int(found[2]) if mine else 0
+        match = _SASS_PLACE.match(line)
+        if match:
+            mine = match[1].rpartition("/")[2].startswith(kernel)
+            origin = int(match[2]) if mine else 0
             yield CodeLine(number, line, origin, only_places=True)
             continue
-        found = _INSTRUCTION.match(line)
-        words = f"{found[1]}  {found[2]}" if found else line
-        yield CodeLine(number, words, origin if found else 0, not line.strip())
+        match = _INSTRUCTION.match(line)
+        words = f"{match[1]}  {match[2]}" if match else line
+        yield CodeLine(number, words, origin if match else 0, not line.strip())
 
 
 _DEBUG = re.compile(r",? !dbg !(\d+)")
@@ -86,10 +86,10 @@ _INLINED = re.compile(r"inlinedAt: !(\d+)")
 def _llvm(lines: list[str], kernel: str) -> Iterator[CodeLine]:
     places: dict[str, tuple[int, str]] = {}
     for line in lines:
-        found = _DEBUG_PLACE.match(line)
-        if found:
+        match = _DEBUG_PLACE.match(line)
+        if match:
             inlined = _INLINED.search(line)
-            places[found[1]] = int(found[2]), inlined[1] if inlined else ""
+            places[match[1]] = int(match[2]), inlined[1] if inlined else ""
     for number, line in enumerate(lines, start=1):
         debug = _DEBUG.search(line)
         origin = 0
@@ -109,18 +109,18 @@ _CALL = re.compile(r"^callsite\(.* at (.*)\)$")
 
 
 def _mlir(lines: list[str], kernel: str) -> Iterator[CodeLine]:
-    table = {found[1]: found[2] for line in lines if (found := _TABLE.match(line))}
+    table = {match[1]: match[2] for line in lines if (match := _TABLE.match(line))}
 
     def line_of(words: str) -> int:
         for _ in range(40):
             words = words.strip()
             if words in table:
                 words = table[words]
-            elif found := _FILE_PLACE.match(words):
-                mine = found[1].rpartition("/")[2].startswith(kernel)
-                return int(found[2]) if mine else 0
-            elif found := _NAMED.match(words) or _CALL.match(words):
-                words = found[1]
+            elif match := _FILE_PLACE.match(words):
+                mine = match[1].rpartition("/")[2].startswith(kernel)
+                return int(match[2]) if mine else 0
+            elif match := _NAMED.match(words) or _CALL.match(words):
+                words = match[1]
             else:
                 return 0
         return 0

@@ -22,14 +22,14 @@ CHOICES = {SAVE: "saved", RECOMPUTE: "recomputed"}
 
 def split_of(view: View) -> Partition | None:
     """How the joint graph of this compile was cut; None if it has no backward."""
-    found = reversed(view.recording.all(Partition))
-    return next((split for split in found if split.compile_id == view.compile_id), None)
+    partitions = reversed(view.recording.all(Partition))
+    return next((split for split in partitions if split.compile_id == view.compile_id), None)
 
 
 def save_decisions(view: View) -> dict[str, Decided]:
     """Node -> the last choice in this compile between saving and recomputing it."""
     taken = view.recording.decisions.taken(SAVE, f"{view.compile_id}/joint")
-    return {split_id(one.id)[2][0]: one for one in taken}
+    return {split_id(decided.id)[2][0]: decided for decided in taken}
 
 
 def _id(view: View, split: Partition, value: SavedValue, decided: dict[str, Decided]) -> str:
@@ -140,23 +140,23 @@ def _deciding(view: View, width: int) -> Content:
     return Content("autograd", name, ((words, "dim"),), rows, start, tracks=True)
 
 
-def _decided(view: View, one: Decided, waits: bool) -> Row:
+def _decided(view: View, decided: Decided, waits: bool) -> Row:
     """A decision; the reader's choice if the engine has not carried it out yet."""
-    given = view.overrides.get(one.id, one.default) if one.open else one.choice
-    node = split_id(one.id)[2][0]
-    size = one.numbers.get("bytes")
+    given = view.overrides.get(decided.id, decided.default) if decided.open else decided.choice
+    node = split_id(decided.id)[2][0]
+    size = decided.numbers.get("bytes")
     choice = "?" if waits else CHOICES.get(given, given)
-    mark: Span = ("◆ ", "accent") if waits else _mark(one)
-    if one.open and not waits and given != one.default:
+    mark: Span = ("◆ ", "accent") if waits else _mark(decided)
+    if decided.open and not waits and given != decided.default:
         mark = ("* ", "warn")
-    place = one.shown.location
+    place = decided.shown.location
     return text_row(
         (pad(cut(node, 23), 24), "strong" if choice == "?" else "text"),
         (pad(choice, 11), ROLES.get(choice, "accent")),
         (pad_left(bytes_text(int(size)) if size is not None else "", 9), "dim"),
-        ("  " + (one.reason or one.rule), "dim"),
+        ("  " + (decided.reason or decided.rule), "dim"),
         gutter=((line_text(place), "faint"), mark),
-        at=ToDecision(one.id),
-        copies=one.id,
-        decision=one.id,
+        at=ToDecision(decided.id),
+        copies=decided.id,
+        decision=decided.id,
     )

@@ -48,15 +48,15 @@ def diff(view: View, width: int) -> Content:
         rows = empty(width, kernel_words(change), why)
         return Content(name, owner.called.name(kernels[0]), rows=rows)
     before, after = _shown(view, change)
-    found = diff_lines(before, after)
+    text_diff = diff_lines(before, after)
     language: Language = "cpp" if change.language == "cpp" else "python"
     written = LANGUAGES[change.language]  # type: ignore[index]
     subject = f"{owner.called.name(kernels[0])}  {written}  {_sides(difference)}"
-    right = f"+{found.added} −{found.removed} lines"
+    right = f"+{text_diff.added} −{text_diff.removed} lines"
     if not view.raw:
         right += " · tidied"
     coloured = [highlight("\n".join(side), language) for side in (before, after)]
-    rows = _diff_rows(found, *coloured)
+    rows = _diff_rows(text_diff, *coloured)
     if not rows:
         raw = "" if view.in_page else "R shows it as generated"
         rows = empty(width, "the same but for names and comments", raw)
@@ -87,14 +87,18 @@ def _diff_rows(found: TextDiff, before: Sequence[Line], after: Sequence[Line]) -
     rows: list[Row] = []
     for hunk in found.hunks:
         rows.append(text_row((f" ┄┄┄┄┄┄ {hunk.head}", "faint"), key=f"hunk:{len(rows)}"))
-        for one in hunk.lines:
-            line = before[one.before - 1] if one.sign == "-" else after[one.after - 1]
+        for diff_line in hunk.lines:
+            line = (
+                before[diff_line.before - 1]
+                if diff_line.sign == "-"
+                else after[diff_line.after - 1]
+            )
             rows.append(
                 Row(
-                    gutter=((" ", "text"), _SIGNS[one.sign]),
+                    gutter=((" ", "text"), _SIGNS[diff_line.sign]),
                     body=line,
-                    tint={"+": "added", "-": "removed", " ": ""}[one.sign],  # type: ignore[arg-type]
-                    copies=one.text,
+                    tint={"+": "added", "-": "removed", " ": ""}[diff_line.sign],  # type: ignore[arg-type]
+                    copies=diff_line.text,
                 )
             )
     return rows
@@ -108,9 +112,9 @@ def changed(view: View, width: int) -> Content:
     rows: list[Row] = []
     for lines in blocks(difference, width - 2, code=False, whole=False):
         rows += [*text_rows(lines, width, indent=1), BLANK]
-    for one in difference.figures:
-        if one.not_compared:
-            rows += prose_rows(f"{one.what} not compared: {one.not_compared}", width)
+    for figure in difference.figures:
+        if figure.not_compared:
+            rows += prose_rows(f"{figure.what} not compared: {figure.not_compared}", width)
     rows += _kernels(difference)
     if difference.nothing:
         rows += empty(width, difference.verdict.why)
@@ -125,10 +129,13 @@ def _kernels(difference: Difference) -> list[Row]:
     if not changes:
         return []
     rows = [text_row((" kernels", "accent"))]
-    for index, one in enumerate(changes[:KERNELS]):
+    for index, change in enumerate(changes[:KERNELS]):
         rows.append(
             text_row(
-                (" ▸ ", "faint"), one.name, (f"  {kind_words(one)}", "dim"), at=ToLineup(index)
+                (" ▸ ", "faint"),
+                change.name,
+                (f"  {kind_words(change)}", "dim"),
+                at=ToLineup(index),
             )
         )
     if len(changes) > KERNELS:

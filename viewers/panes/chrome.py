@@ -271,7 +271,7 @@ def call_name(view: View, call: ModelCall) -> str:
     are the recording's own, so that it compiles outside them only when timed."""
     if call.number:
         return f"call {call.number}"
-    return "timing" if any(one.number for one in view.summary.calls) else "outside"
+    return "timing" if any(model_call.number for model_call in view.summary.calls) else "outside"
 
 
 def _call(view: View, call: ModelCall, width: int) -> Row:
@@ -365,7 +365,9 @@ def _profiled(view: View, piece: Piece) -> list[tuple[str, str]]:
         return []
     stages = [("profile", seconds_text(profile.head.compiled.median))]
     for phase in profiled.phases_of(view):
-        sides = {one.side: one.measured for one in profile.accounts if one.phase == phase}
+        sides = {
+            account.side: account.measured for account in profile.accounts if account.phase == phase
+        }
         took = sides.get("compiled")
         stages.append((f"  {phase}", seconds_text(took.median) if took else "?"))
     return stages

@@ -198,7 +198,7 @@ def buttons(asked: Decided, width: int) -> Line:
     spans.append(text(f"  {owner}{asked.default}{_gap(narrow)}", "dim"))
     if asked.kind == FUSE:
         rejected = asked.default == APART
-        rules = {one.choice: plain(one.rule) for one in asked.forbidden}
+        rules = {forbidden.choice: plain(forbidden.rule) for forbidden in asked.forbidden}
         does = "keep apart" if narrow else "keep apart, on every path"
         against = f"rule {rules.get(APART)}" + ("" if narrow else " forbids it")
         against = "apart already" if rejected else against
@@ -212,7 +212,9 @@ def buttons(asked: Decided, width: int) -> Line:
         return tuple(spans)
     others = [choice for choice in asked.choices if choice != asked.default]
     if len(others) == 1:
-        rule = next((one.rule for one in asked.forbidden if one.choice == others[0]), "")
+        rule = next(
+            (forbidden.rule for forbidden in asked.forbidden if forbidden.choice == others[0]), ""
+        )
         spans += _button(f"v {plain(others[0])}", not rule, "", f"rule {plain(rule)} forbids it")
     elif others:
         spans += _button("v other", True, " · ".join(plain(choice) for choice in others), "")
@@ -272,18 +274,18 @@ def decisions(view: View, width: int) -> Content:
     return Content("decisions", view.compile_id, right, rows, start, tracks=True)
 
 
-def _cells(one: Decided, waits: bool) -> list[Cell]:
+def _cells(decided: Decided, waits: bool) -> list[Cell]:
     """Mark, kind, names, choice, and the rule if there is room."""
-    mark: Span = ("✗", "bad") if one.refused else ("·", "faint")
-    mark = ("*", "accent") if one.overridden and not one.refused else mark
+    mark: Span = ("✗", "bad") if decided.refused else ("·", "faint")
+    mark = ("*", "accent") if decided.overridden and not decided.refused else mark
     mark = ("◆", "accent") if waits else mark
-    role: Role = "strong" if waits else "text" if one.overridden else "dim"
+    role: Role = "strong" if waits else "text" if decided.overridden else "dim"
     choice: Cell = (
-        f"{one.default}?" if waits else one.choice,
+        f"{decided.default}?" if waits else decided.choice,
         "text" if role == "dim" else "strong",
     )
-    rule = rule_words(one.rule) if one.rule else ""
-    return [mark, (one.kind, "dim"), (names(one.id), role), choice, (rule, "faint")]
+    rule = rule_words(decided.rule) if decided.rule else ""
+    return [mark, (decided.kind, "dim"), (names(decided.id), role), choice, (rule, "faint")]
 
 
 def _lowered(graph: str) -> str:

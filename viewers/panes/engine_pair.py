@@ -81,7 +81,7 @@ def _kernels(view: View, comparison: Comparison, width: int) -> list[Row]:
     for graph, (head, *lines) in tables.items():
         rows += [*([BLANK] if rows else []), text_row((f" {graph}", "dim"))]
         rows += text_rows([head], width)
-        rows += [replace(text_rows([one], width)[0], at=ToLineup(next(lined))) for one in lines]
+        rows += [replace(text_rows([line], width)[0], at=ToLineup(next(lined))) for line in lines]
     return rows
 
 
@@ -92,7 +92,9 @@ def side(view: View, width: int, second: bool) -> Content:
         name = "second engine" if second else "first engine"
         return Content(name, rows=empty(width, "one engine was recorded"))
     column = comparison.columns[second]
-    pairs = [pair for one in comparison.kernels for pair in zip_longest(one.first, one.second)]
+    pairs = [
+        pair for kernel in comparison.kernels for pair in zip_longest(kernel.first, kernel.second)
+    ]
     chosen = pairs[min(view.lined, len(pairs) - 1)][second] if pairs else None
     if chosen is None:
         why = f"{column.engine} made no kernel of its own here"

@@ -48,7 +48,7 @@ def content(view: View, width: int) -> Content:
 
 def _redacted(view: View, width: int) -> list[Row]:
     """What was taken out of the trace, if anything was."""
-    told = [one.message for one in view.summary.warnings if one.code == "redacted"]
+    told = [warning.message for warning in view.summary.warnings if warning.code == "redacted"]
     return [
         text_row((" · " if first else "   ", "faint"), (line, "warn"))
         for message in told

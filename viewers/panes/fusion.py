@@ -143,9 +143,9 @@ def nodes_of(view: View, graph: str, name: str) -> list[SchedulerNode]:
     node of the graph that it computes."""
     operations = view.recording.operations
     known = (operations.get((graph, part)) for part in _parts(name))
-    found = [node for node in known if node is not None]
-    if found:
-        return found
+    nodes = [node for node in known if node is not None]
+    if nodes:
+        return nodes
     named = (node for (of, _), node in operations.items() if of == graph and name in node.origins)
     return list(named)[-1:]
 

@@ -31,7 +31,7 @@ MARK = 3
 def guards_of(view: View) -> Guards | None:
     """The last guards of the current compile."""
     found = reversed(view.recording.all(Guards))
-    return next((one for one in found if one.compile_id == view.compile_id), None)
+    return next((guards for guards in found if guards.compile_id == view.compile_id), None)
 
 
 def content(view: View, width: int) -> Content:
@@ -72,7 +72,7 @@ def _fold(
     copies = "\n".join(code for one in guards for code in one.code)
     first, *others = text_rows(lines, width - MARK)
     rows = [replace(first, gutter=gutter, key=key, opens=Fold(key), copies=copies)]
-    rows += [replace(one, gutter=(("   ", "text"),)) for one in others]
+    rows += [replace(other, gutter=(("   ", "text"),)) for other in others]
     if opened:
         names, main = view.derived.names, view.derived.main_file
         drawn = guards_lines(single_rows(guards), names, width - MARK - 3, 0, main)

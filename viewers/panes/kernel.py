@@ -265,7 +265,7 @@ def _lines(view: View, listed: Sequence[KernelRow], width: int) -> list[Line]:
         seconds=profile.kernel_seconds if profile is not None else None,
         in_pane=True,
     )
-    return [one.spans for one in lines]
+    return [line.spans for line in lines]
 
 
 def _title(kernel: Kernel, halves: bool, second: bool) -> str:

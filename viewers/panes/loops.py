@@ -45,7 +45,11 @@ def textbook_nest(nest: tuple[LoopLine, ...]) -> TextbookNest | None:
         statements = _statements([line for line in nest if not line.variable], ranges)
     except (ValueError, KeyError, IndexError):
         return None
-    return TextbookNest(ranges, tuple(one.text for one in statements)) if statements else None
+    return (
+        TextbookNest(ranges, tuple(statement.text for statement in statements))
+        if statements
+        else None
+    )
 
 
 @dataclass(frozen=True)

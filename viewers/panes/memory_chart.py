@@ -117,7 +117,7 @@ class _Chart:
         self.wide = width >= 90
         tail = NOTE + KIND + (LABEL + 1 if self.wide else 0)
         self.room = max(NARROWEST, width - NAME - SIZE - tail - 4)
-        longest = max((cell_len(_step_name(view, one)) for one in plan.steps[:steps]), default=0)
+        longest = max((cell_len(_step_name(view, step)) for step in plan.steps[:steps]), default=0)
         widest = max(WIDEST, min(LONGEST, longest - 2))
         self.cell = max(NARROWEST, min(widest, self.room // steps))
         self.cells = self.cell * steps

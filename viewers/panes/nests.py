@@ -163,8 +163,8 @@ def place_of(view: View, node: SchedulerNode) -> str:
 
 def _last_with_line(view: View, node: SchedulerNode) -> Node | None:
     known = view.recording.nodes(node.graph)
-    found = (known.get(origin) for origin in reversed(node.origins))
-    return next((one for one in found if one is not None and one.location is not None), None)
+    generator = (known.get(origin) for origin in reversed(node.origins))
+    return next((one for one in generator if one is not None and one.location is not None), None)
 
 
 def computes(view: View, node: SchedulerNode) -> str:

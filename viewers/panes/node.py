@@ -105,11 +105,11 @@ def _time(view: View, block: Block) -> Row:
     seconds = kernel_seconds(view, block.kernel) if block.kind in ("group", "call") else None
     if seconds is not None:
         return _fact("time", seconds_text(seconds), f"{block.kernel}, in the call")
-    for found in reversed(view.derived.trace.all(WhatIf)):
-        before = found.base == view.run and found.base_kernels == (block.kernel,)
-        after = found.run == view.run and found.run_kernels == (block.kernel,)
-        timed = found.before if before else found.after if after else None
-        if timed is not None and block.kernel and found.scope == "kernel":
+    for what_if in reversed(view.derived.trace.all(WhatIf)):
+        before = what_if.base == view.run and what_if.base_kernels == (block.kernel,)
+        after = what_if.run == view.run and what_if.run_kernels == (block.kernel,)
+        timed = what_if.before if before else what_if.after if after else None
+        if timed is not None and block.kernel and what_if.scope == "kernel":
             spread = f"±{seconds_text(timed.spread)}"
             return _fact("time", seconds_text(timed.median), f"{spread}, {block.kernel} alone")
     return _fact("time", NOT_MEASURED, quiet=True)
@@ -246,12 +246,12 @@ def _inside(view: View, drawn: Diagram, block: Block) -> list[Row]:
 def _domain(view: View, drawn: Diagram, block: Block) -> list[Row]:
     graph = drawn.graph.id
     nodes = [view.recording.operations.get((graph, name)) for name in block.operations]
-    found = next((n for n in nodes if n is not None and n.domain), None)
+    node = next((n for n in nodes if n is not None and n.domain), None)
     reduced = next((n for n in nodes if n is not None and n.kind == "reduction" and n.domain), None)
     if reduced is not None and len(reduced.domain) > 1:
         rows = "×".join(str(size) for size in reduced.domain[:-1])
         return [_fact("domain", f"{rows} rows × {reduced.domain[-1]}")]
-    return [_fact("domain", shape_text(found.domain))] if found is not None else []
+    return [_fact("domain", shape_text(node.domain))] if node is not None else []
 
 
 def _why(view: View, drawn: Diagram, block: Block, width: int) -> list[Row]:

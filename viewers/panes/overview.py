@@ -143,8 +143,11 @@ def _verdict(view: View) -> Line:
         return _unfinished(view)
     profile = view.derived.profile
     if view.summary.speed is None and verdict.tone == "neutral" and profile is not None:
-        found = profile.verdict
-        return (text(found.headline, TONES[found.tone]), text("   " + _detail(found.detail), "dim"))
+        profile_verdict = profile.verdict
+        return (
+            text(profile_verdict.headline, TONES[profile_verdict.tone]),
+            text("   " + _detail(profile_verdict.detail), "dim"),
+        )
     detail = text("   " + _detail(verdict.detail), "dim")
     return (text(verdict.headline, TONES[verdict.tone]), detail)
 
@@ -219,7 +222,7 @@ def _failure(view: View, width: int) -> list[Row]:
             )
         )
     said = f"{failure.type}: {failure.message}" if failure.message else failure.type
-    lines = [line for one in said.split("\n") if one.strip() for line in wrap(one, width - 2)]
+    lines = [line for part in said.split("\n") if part.strip() for line in wrap(part, width - 2)]
     first, *rest = lines[:MESSAGE_LINES] or [""]
     rows.append(text_row(" ", (first, "bad")))
     rows.extend(text_row(" ", line) for line in rest)

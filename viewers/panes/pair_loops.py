@@ -49,12 +49,12 @@ def loops(view: View, width: int, side: str) -> Content:
 
 def loops_or_list(view: View, width: int) -> Content:
     """On a narrow screen: the list; while a decision waits, B, and the list below it."""
-    found = decisions(view, width)
+    content = decisions(view, width)
     if waiting_decision(view) is None:
-        return found
+        return content
     second = loops(view, width, "B")
-    head = text_row((f" {found.name} ", "strong"), *found.right)
-    return replace(second, rows=[*second.rows, head, *found.rows])
+    head = text_row((f" {content.name} ", "strong"), *content.right)
+    return replace(second, rows=[*second.rows, head, *content.rows])
 
 
 def if_fused(view: View, width: int) -> Content:
@@ -102,7 +102,7 @@ def _nested(
             rows.append(_statement(view, _printed(words, shared), node, number))
         return rows
     for (depth, loop), block in groupby(
-        textbook_lines(nest), key=lambda one: (one.depth, one.loop)
+        textbook_lines(nest), key=lambda textbook_line: (textbook_line.depth, textbook_line.loop)
     ):
         blank: Span = (indent(depth), "text")
         name, size = loop
@@ -113,14 +113,14 @@ def _nested(
             )  # fmt: skip
             rows.append(Row(gutter=(("      ", "faint"),), body=head))
             continue
-        statements = [one.statement for one in block]
-        names = named_loads([one.text for one in statements], set(writers))
+        statements = [textbook_line.statement for textbook_line in block]
+        names = named_loads([statement.text for statement in statements], set(writers))
         for load, name in names.items():
             line = (blank, *marked(f"{name} = {load}", shared))
             rows.append(_statement(view, line, None, len(rows)))
-        for one in statements:
-            line = (blank, *marked(with_names(one.text, names), shared))
-            rows.append(_statement(view, line, writers.get(one.writes), len(rows)))
+        for statement in statements:
+            line = (blank, *marked(with_names(statement.text, names), shared))
+            rows.append(_statement(view, line, writers.get(statement.writes), len(rows)))
     return rows
 
 
@@ -160,9 +160,9 @@ def became(view: View, width: int) -> Content:
         written = _written(view, pair.graph, group)
         if not written:
             rows += [BLANK, *nests(view, nodes, inner)]
-        for one in written:
-            printed = view.recording.text(one.text)
-            rows += [BLANK, *_nested(view, one.lines, printed, nodes, inner)]
+        for nest_loops in written:
+            printed = view.recording.text(nest_loops.text)
+            rows += [BLANK, *_nested(view, nest_loops.lines, printed, nodes, inner)]
     subject = operations_text(first.name) if first is not None else ""
     count = plural(len(first.nodes), "node") if first is not None else ""
     together = "1 group" if first is second else "2 groups"

@@ -73,7 +73,9 @@ def content(view: View, width: int) -> Content:
         kernel_seconds(view, block.kernel) if block.kind in ("group", "call") else None
         for block in drawn.blocks
     )
-    return _picture(drawn, tuple("" if one is None else seconds_text(one) for one in seconds))
+    return _picture(
+        drawn, tuple("" if second is None else seconds_text(second) for second in seconds)
+    )
 
 
 @lru_cache(maxsize=KEPT)

@@ -84,7 +84,7 @@ def _differences(profile: Profile, file: str) -> dict[int, Span]:
     """Show a region's difference at its first line in the file."""
     sums: dict[int, list[float]] = {}
     for row in profile.rows:
-        lines = [one.line for one in row.locations if one.file == file]
+        lines = [location.line for location in row.locations if location.file == file]
         if lines:
             before = sums.setdefault(min(lines), [0.0, 0.0])
             before[0] += row.difference
@@ -107,7 +107,11 @@ def hottest_line(view: View, file: str) -> int:
     if profile is None or not view.region or view.ref:
         return 0
     row = profile.row_of(view.region)
-    lines = [one.line for one in row.locations if one.file == file] if row is not None else []
+    lines = (
+        [location.line for location in row.locations if location.file == file]
+        if row is not None
+        else []
+    )
 
     def taken(line: int) -> tuple[float, float]:
         cost = profile.line_costs.get((file, line))
@@ -151,13 +155,13 @@ def nest_times(view: View, kernel: Kernel) -> dict[int, Span]:
     if profile is None or seconds is None or not kernel.text:
         return {}
     every = view.recording.all(KernelNests)
-    found = next((one for one in every if one.kernel == kernel.id and one.nests), None)
+    nests = next((nests for nests in every if nests.kernel == kernel.id and nests.nests), None)
     times: dict[int, float] = {}
-    if found is not None:
-        times = {nest.line: nest.time.median for nest in found.nests}
+    if nests is not None:
+        times = {nest.line: nest.time.median for nest in nests.nests}
     else:
         times = dict.fromkeys(kernel.loops, seconds)
-    shared = found is None and len(times) > 1
+    shared = nests is None and len(times) > 1
     unit, spans = _unit_of(profile), {}
     for line, taken in times.items():
         role: Role = "warn" if taken >= HOT * profile.head.compiled.median else "dim"

@@ -73,19 +73,21 @@ class Table:
     def lines(self) -> dict[str, frozenset[Ref]]:
         """Key of a row -> its source lines."""
         return {
-            row.key: frozenset(refs.source(one.file, one.line) for one in row.locations)
+            row.key: frozenset(
+                refs.source(location.file, location.line) for location in row.locations
+            )
             for row in self.rows
         }
 
     @cached_property
     def _fixes(self) -> dict[str, str]:
         """Id of a region, or a source line -> what can be pasted for its costliest cause."""
-        found: dict[str, str] = {}
+        fixes: dict[str, str] = {}
         for cause in self.causes:
-            code = next((one.code for one in cause.fixes if one.code), "")
+            code = next((fix.code for fix in cause.fixes if fix.code), "")
             for thing in about(cause) if code else ():
-                found.setdefault(thing, code)
-        return found
+                fixes.setdefault(thing, code)
+        return fixes
 
     def fix_of(self, row: RegionRow) -> str:
         """What can be pasted to fix a region; "" if nothing is known."""
@@ -162,7 +164,11 @@ def _table(derived: Derived, profile: Profile, sort: Sort, phase: str, words: st
 
 def _head_of(profile: Profile, phase: str) -> CallProfile:
     """A profile of one phase alone, if the whole phase was measured."""
-    sides = {one.side: one.measured for one in profile.accounts if one.phase == phase and phase}
+    sides = {
+        account.side: account.measured
+        for account in profile.accounts
+        if account.phase == phase and phase
+    }
     return structs.replace(profile.head, **sides)
 
 
@@ -170,9 +176,9 @@ def _said(derived: Derived, profile: Profile, row: RegionRow) -> str:
     """All words by which a region can be filtered."""
     said = derived.region_words.get(row.key)
     if said is None:
-        places = (derived.names.place(one.file, one.line) for one in row.locations)
-        steps = (f"{one.name} {KINDS[one.kind]} {one.kernel} {one.part}" for one in row.steps)
-        operations = (f"{one.operation} {one.part}" for one in row.operations)
+        places = (derived.names.place(location.file, location.line) for location in row.locations)
+        steps = (f"{step.name} {KINDS[step.kind]} {step.kernel} {step.part}" for step in row.steps)
+        operations = (f"{operation.operation} {operation.part}" for operation in row.operations)
         modules = (module for region in row.regions for module in region.modules)
         parts = (row.label, row.phase, row.standing, profile.engine)
         said = " ".join((*parts, *places, *steps, *operations, *modules)).casefold()
@@ -212,9 +218,9 @@ def first(view: View) -> str:
         if not cause.regions and not view.phase:
             return ""
         rows = (profile.row_of(region) for region in cause.regions)
-        found = next((row.key for row in rows if row is not None and row.key in shown), "")
-        if found:
-            return found
+        key = next((row.key for row in rows if row is not None and row.key in shown), "")
+        if key:
+            return key
     differing = (row for row in table.rows if row.standing != "noise")
     return next((row.key for row in differing), "")
 

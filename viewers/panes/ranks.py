@@ -27,9 +27,11 @@ def content(view: View, width: int) -> Content:
     if several is None:
         return Content("ranks", rows=empty(width, "one recording: tcw open FOLDER shows several"))
     rows: list[Row] = [BLANK]
-    found = several.divergence
-    if found is not None:
-        rows += _rows(divergence_lines(found, several.names, width - 2), width, found.place)
+    divergence = several.divergence
+    if divergence is not None:
+        rows += _rows(
+            divergence_lines(divergence, several.names, width - 2), width, divergence.place
+        )
         rows.append(BLANK)
     several_groups = len(several.groups) > 1 or several.unread
     rows.append(text_row((" who did the same" if several_groups else " all", "dim")))
@@ -38,7 +40,7 @@ def content(view: View, width: int) -> Content:
     for number, members in enumerate(several.groups):
         row = _group(number, members, view, several, cells)
         rows.append(row)
-        if any(one.file == view.recording.file for one in members):
+        if any(member.file == view.recording.file for member in members):
             start = row.key
     if several.unread:
         rows += [BLANK, *_rows([line((several.unread_words, "dim"))], width, None)]
@@ -52,15 +54,15 @@ def content(view: View, width: int) -> Content:
 def _rows(lines: Sequence[TextLine], width: int, place: Place | None) -> list[Row]:
     ref = refs.source(place.file, place.line) if place is not None else ""
     return [
-        text_row(" ", *one.spans, selects=ref, key=f"difference:{at}" if ref else "")
-        for at, one in enumerate(fitted(lines, width - 2))
+        text_row(" ", *text_line.spans, selects=ref, key=f"difference:{at}" if ref else "")
+        for at, text_line in enumerate(fitted(lines, width - 2))
     ]
 
 
 def _group(
     number: int, members: Sequence[Process], view: View, several: Several, cells: int
 ) -> Row:
-    shown = any(one.file == view.recording.file for one in members)
+    shown = any(member.file == view.recording.file for member in members)
     names = pad(cut(plain(who(members)), cells), cells)
     counts = plain(counts_of(members[0], several.summaries[members[0]]))
     return text_row(
@@ -74,14 +76,18 @@ def _group(
 def _unread(several: Several, cells: int) -> list[Row]:
     """Logs that were only skimmed, the first to differ first."""
     ordered = several.unread
-    usual = {one.file: one.name for one in several.processes}
+    usual = {process.file: process.name for process in several.processes}
     first = len(several.groups)
     rows = []
-    for number, one in enumerate(ordered[:UNREAD], first):
-        differs = f"differs from {usual[one.usual]} in compile {one.compile}" if one.compile else ""
+    for number, unread in enumerate(ordered[:UNREAD], first):
+        differs = (
+            f"differs from {usual[unread.usual]} in compile {unread.compile}"
+            if unread.compile
+            else ""
+        )
         body: Line = (
             (" ▸ ", "faint"),
-            (pad(cut(plain(one.name), cells), cells), "text"),
+            (pad(cut(plain(unread.name), cells), cells), "text"),
             (f"  {plain(differs)}", "dim"),
         )
         rows.append(Row(body=body, at=ToProcess(number)))

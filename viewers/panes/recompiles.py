@@ -30,12 +30,12 @@ def cause_of(view: View) -> RecompileCause | None:
 
 def causes(view: View, width: int) -> Content:
     """One entry a cause, with every frame that it recompiled."""
-    found = view.summary.recompiles
+    recompile_causes = view.summary.recompiles
     rows: list[Row] = []
-    if not found:
+    if not recompile_causes:
         words = plural(view.summary.compiles, "compile")
         rows = empty(width, f"no recompile in {words}")
-    for index, cause in enumerate(found):
+    for index, cause in enumerate(recompile_causes):
         if index:
             rows.append(BLANK)
         distinct = {frame.compile_id.partition("/")[0] for frame in cause.frames}
@@ -78,7 +78,7 @@ def causes(view: View, width: int) -> Content:
             )
     seconds = view.summary.recompile_seconds
     total = f", {seconds_text(seconds)}" if seconds is not None else ""
-    right: Line = ((plural(len(found), "cause") + total, "dim"),)
+    right: Line = ((plural(len(recompile_causes), "cause") + total, "dim"),)
     return Content("recompiles", "by cause", right, rows, str(ToCause(view.cause)), tracks=True)
 
 

@@ -54,8 +54,8 @@ def eager(view: View, width: int) -> Content:
     cells = [_operation(profile, group, unit_of(profile.head)) for group in groups]
     head, *lines, whole = _lines("operation", cells, row.eager_work, unit_of(profile.head), width)
     rows = text_rows([head], width)
-    for group, one in zip(groups, lines, strict=True):
-        rows.append(_of_operation(group[0], text_rows([one], width)[0]))
+    for group, text_line in zip(groups, lines, strict=True):
+        rows.append(_of_operation(group[0], text_rows([text_line], width)[0]))
     rows += _sum(row.eager_work, whole, unit_of(profile.head), width)
     right: Line = ((plural(len(row.operations), "operation"), "dim"),)
     return Content("eager", plain(row.label), right, rows, head=1)
@@ -71,13 +71,13 @@ def compiled(view: View, width: int) -> Content:
             width, "nothing: compiling removed it", "its results need no code of their own"
         )
         return Content("compiled", plain(row.label), rows=rows)
-    known = {one.kernel: one for one in profile.precision}
+    known = {precision.kernel: precision for precision in profile.precision}
     groups = _repeated(profile, row)
     cells = [_step(view, profile, group, unit_of(profile.head)) for group in groups]
     head, *lines, whole = _lines("kernel", cells, row.compiled_work, unit_of(profile.head), width)
     rows = text_rows([head], width)
-    for group, one in zip(groups, lines, strict=True):
-        rows.append(_of_step(profile, group[0], text_rows([one], width)[0]))
+    for group, text_line in zip(groups, lines, strict=True):
+        rows.append(_of_step(profile, group[0], text_rows([text_line], width)[0]))
         rows += _precision(known.get(group[0].kernel), width)
     rows += _sum(row.compiled_work, whole, unit_of(profile.head), width)
     right: Line = ((plural(len(row.steps), "step"), "dim"),)
@@ -86,7 +86,11 @@ def compiled(view: View, width: int) -> Content:
 
 def _same(operations: Sequence[EagerOperation]) -> list[list[EagerOperation]]:
     """Equal operations of a line together, in order."""
-    return list(grouped(((one.operation, one.location), one) for one in operations).values())
+    return list(
+        grouped(
+            ((operation.operation, operation.location), operation) for operation in operations
+        ).values()
+    )
 
 
 def _repeated(profile: Profile, row: RegionRow) -> list[list[CompiledStep]]:
@@ -196,7 +200,7 @@ def why(view: View, width: int) -> Content:
     if not numbered and profile.head.contended:
         rows = empty(width, *profiled.not_measured(view))
     elif not numbered and row is None:
-        differ = any(one.standing != "noise" for one in profile.rows)
+        differ = any(region_row.standing != "noise" for region_row in profile.rows)
         why = "for what differs" if differ else "nothing differs by more than noise"
         said = f"no cause was found{' ' if differ else ': '}{why}"
         rows += prose_rows(said, width)
@@ -212,7 +216,7 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
     key = f"reason:{number}"
     glyph, role = glyph_of(cause)
     cost = cause.cost
-    fix = next((one.code for one in cause.fixes if one.code), "")
+    fix = next((advice.code for advice in cause.fixes if advice.code), "")
     lines = wrap(cause.title, width - INDENT - cell_len(cost) - 3)
     rows = [
         text_row(
@@ -237,7 +241,9 @@ def _cause(view: View, profile: Profile, number: int, cause: Cause, width: int) 
 def _command(view: View, cause: Cause) -> str:
     """The command that tries the first suggestion; "" if there is none."""
     settings = view.recording.settings
-    options = next((one.options for one in cause.suggestions if one.options), ())
+    options = next(
+        (suggestion.options for suggestion in cause.suggestions if suggestion.options), ()
+    )
     return command_line("profile", settings, options) if settings and options else ""
 
 

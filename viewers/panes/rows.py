@@ -80,7 +80,7 @@ def text_row(
     decision: str = "",
 ) -> Row:
     """A row whose body is of texts and (text, role) pairs; each is made plain."""
-    body = tuple(text(one) if isinstance(one, str) else text(*one) for one in pieces)
+    body = tuple(text(piece) if isinstance(piece, str) else text(*piece) for piece in pieces)
     return Row(
         body, gutter, right, ref, key, at, opens, selects, copies, heading, decision=decision
     )
@@ -163,8 +163,8 @@ def text_rows(
     """Lines of the text's tables as rows of a pane; the first can be selected if it has a `key`."""
     start: Line = ((" " * indent, "text"),) if indent else ()
     return [
-        Row(body=(*start, *one.spans), key="" if at else key, copies="" if at else copies)
-        for at, one in enumerate(fitted(lines, width - indent - 1))
+        Row(body=(*start, *line.spans), key="" if at else key, copies="" if at else copies)
+        for at, line in enumerate(fitted(lines, width - indent - 1))
     ]
 
 

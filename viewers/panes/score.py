@@ -57,7 +57,7 @@ def _asks(view: View, quiz: Quiz, question: Question, width: int) -> list[Row]:
 
 
 def _buttons(*words: str) -> Row:
-    return text_row(*(piece for one in words for piece in ("   ", (one, "button"))))
+    return text_row(*(piece for word in words for piece in ("   ", (word, "button"))))
 
 
 def _tells(view: View, quiz: Quiz, guess: Guess, width: int) -> list[Row]:

@@ -60,8 +60,8 @@ _CHOICES: tuple[tuple[str, Choices], ...] = (
 
 def settings_of(view: View) -> Settings | None:
     """The settings of the current run; whether it was profiled does not change the compile."""
-    found = view.recording.run_settings
-    return structs.replace(found, profile=False) if found is not None else None
+    settings = view.recording.run_settings
+    return structs.replace(settings, profile=False) if settings is not None else None
 
 
 def toggles(settings: Settings) -> dict[str, list[Toggle]]:

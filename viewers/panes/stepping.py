@@ -107,8 +107,8 @@ def attempt_words(view: View, state: StepState) -> str:
     why = ""
     if track.attempt:
         broke = any(
-            one.compile_id == track.compile_id and one.attempt == track.attempt - 1
-            for one in view.recording.all(GraphBreak)
+            graph_break.compile_id == track.compile_id and graph_break.attempt == track.attempt - 1
+            for graph_break in view.recording.all(GraphBreak)
         )
         why = " (restarted at the break)" if broke else " (restarted)"
     return f"attempt {track.attempt + 1}{of}{why}"

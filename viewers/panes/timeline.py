@@ -117,14 +117,14 @@ def _segments(view: View, width: int, arrangement: str) -> tuple[list[CompileAtt
 
     Where there are too many, those around the present one are shown.
     """
-    segments = [one for one in view.track.segments if one.run == view.run]
-    compiles = [one for one in segments if one.compile_id]
+    segments = [segment for segment in view.track.segments if segment.run == view.run]
+    compiles = [segment for segment in segments if segment.compile_id]
     segments = compiles or segments
     room = width - 2
     most = max(1, room // 3)
     if len(segments) > most:
         here = place(view, arrangement) - 1
-        current = max((i for i, one in enumerate(segments) if one.first <= here), default=0)
+        current = max((i for i, segment in enumerate(segments) if segment.first <= here), default=0)
         first = max(0, min(current - most // 2, len(segments) - most))
         segments = segments[first : first + most]
     weights = [math.sqrt(max(segment.seconds, 0.05)) for segment in segments]

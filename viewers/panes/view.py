@@ -89,9 +89,9 @@ class Derived:
         """(graph, nodes) that several scheduler nodes with labels of their own compute, as the
         loops of one softmax do."""
         labels: dict[tuple[str, tuple[str, ...]], set[str]] = defaultdict(set)
-        for one in self.recording.operations.values():
-            labels[one.graph, one.origins].add(one.label)
-        return frozenset(one for one, found in labels.items() if len(found) > 1)
+        for operation in self.recording.operations.values():
+            labels[operation.graph, operation.origins].add(operation.label)
+        return frozenset(one for one, label in labels.items() if len(label) > 1)
 
     @cached_property
     def summary(self) -> Summary:
@@ -118,7 +118,7 @@ class Derived:
             return known[2]
         runs = [derived.recording.last(Run) for derived in (base, self)]
         numbers = tuple(run.number if run else 0 for run in runs)
-        about = [one for one in measured if (one.base, one.run) == numbers]
+        about = [what_if for what_if in measured if (what_if.base, what_if.run) == numbers]
         found = difference(base.recording, self.recording, about)
         self._compared = base, len(measured), found
         return found

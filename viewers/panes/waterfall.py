@@ -158,7 +158,7 @@ class _Chart:
     def _entry(self, row: RegionRow) -> _Entry:
         """A region; its ref is what of it is lit."""
         own, kernels = self.view.ref, self.table.refs[row.key]
-        ref = next((one for one in kernels if one in self.view.lit or one == own), "")
+        ref = next((kernel for kernel in kernels if kernel in self.view.lit or kernel == own), "")
         ref = ref or (own if own in self.table.lines[row.key] else "")
         return _Entry(partial(self._region, row, ref), str(ToRegion(row.key)), ref)
 
@@ -239,7 +239,7 @@ def _verdict(table: Table) -> str:
 
 
 def _copied(view: View, row: RegionRow, unit: TimeUnit) -> str:
-    places = view.derived.names.lines((one.file, one.line) for one in row.locations)
+    places = view.derived.names.lines((location.file, location.line) for location in row.locations)
     eager, compiled, change, noise = figures_of(row, unit)
     return f"{name_of(row)}  {places}  {eager} → {compiled} {unit.name}  {change} ±{noise}"
 
@@ -252,7 +252,7 @@ def selection(view: View, width: int) -> list[Row]:
     row = profiled.chosen(view) if view.region else None
     if row is None:
         return []
-    places = view.derived.names.lines((one.file, one.line) for one in row.locations)
+    places = view.derived.names.lines((location.file, location.line) for location in row.locations)
     title: Line = (text(name_of(row), "strong"), text(f"   {places or 'no line'}", "dim"))
     module = ((plain(row.module) + " ", "dim"),) if row.module else ()
     return [

@@ -47,14 +47,18 @@ def verdict(view: View, width: int) -> Content:
     difference = difference_of(view)
     if difference is None:
         return nothing("what-if", width)
-    found = difference.verdict
+    what_if_verdict = difference.verdict
     rows = [BLANK, *_answer(view, difference, width)]
-    if found.measured is not None:
-        rows += [BLANK, *_bars(found.measured, found.subject, width)]
-    others = [one for one in difference.measured if one is not found.measured and _listed(one)]
+    if what_if_verdict.measured is not None:
+        rows += [BLANK, *_bars(what_if_verdict.measured, what_if_verdict.subject, width)]
+    others = [
+        measured_difference
+        for measured_difference in difference.measured
+        if measured_difference is not what_if_verdict.measured and _listed(measured_difference)
+    ]
     if others:
         rows.append(BLANK)
-        rows += [_other(one) for one in others[:ROWS]]
+        rows += [_other(other) for other in others[:ROWS]]
         if len(others) > ROWS:
             rows.append(text_row((f"   {len(others) - ROWS} more measured", "faint")))
     rows.append(BLANK)
@@ -67,23 +71,23 @@ def _subject(difference: Difference) -> str:
     return f"{what} {id.rpartition('/')[2]}".strip() or difference.verdict.subject
 
 
-def _listed(one: MeasuredDifference) -> bool:
+def _listed(difference: MeasuredDifference) -> bool:
     """A whole call is in the second line."""
-    return one.record.scope != "call"
+    return difference.record.scope != "call"
 
 
 def _answer(view: View, difference: Difference, width: int) -> list[Row]:
-    found = difference.verdict
-    glyph, role = _GLYPHS[found.tone]
-    measured = found.measured
+    what_if_verdict = difference.verdict
+    glyph, role = _GLYPHS[what_if_verdict.tone]
+    measured = what_if_verdict.measured
     if measured is None:
-        words = found.why or _pending(view, difference)
-        head: Line = ((f" {glyph} ", role), text(found.title, "strong"))
+        words = what_if_verdict.why or _pending(view, difference)
+        head: Line = ((f" {glyph} ", role), text(what_if_verdict.title, "strong"))
         rest = [f"   {line}" for line in wrap(words, width - 4)] if words else []
         return [Row(body=head), *(text_row((line, "dim")) for line in rest)]
     before, after, unit = measured.times
     size: Role = "text" if measured.outcome == "in noise" else role
-    title: Line = ((f" {glyph} ", role), text(found.title, "strong"))
+    title: Line = ((f" {glyph} ", role), text(what_if_verdict.title, "strong"))
     times: Line = (
         (f"{before} → {after} {unit}", "strong"),
         ("   ", "text"),
@@ -103,7 +107,7 @@ def _answer(view: View, difference: Difference, width: int) -> list[Row]:
         (title, (*indent, *times, *part), (*indent, *how)),
         (title, (*indent, *times[:1]), (*indent, *times[2:], *part), (*indent, *how)),
     )
-    fitting = (one for one in layouts if all(width_of(line) <= width for line in one))
+    fitting = (layout for layout in layouts if all(width_of(line) <= width for line in layout))
     rows = [Row(body=line) for line in next(fitting, layouts[-1])]
     return [*rows, *_second(view, difference, measured, width)]
 
@@ -130,7 +134,11 @@ def _second(
     view: View, difference: Difference, measured: MeasuredDifference, width: int
 ) -> list[Row]:
     """The whole call, and whether both give the same results."""
-    calls = [one for one in difference.measured if one.record.scope == "call"]
+    calls = [
+        measured_difference
+        for measured_difference in difference.measured
+        if measured_difference.record.scope == "call"
+    ]
     words, role = "not measured" if view.in_page else "not measured: M measures it", "dim"
     if measured.record.scope == "call":
         calls = []
@@ -151,24 +159,24 @@ def _doubt(record: WhatIf) -> Role:
     return "warn" if refused else "dim"
 
 
-def _times(one: MeasuredDifference) -> tuple[str, Role]:
-    if one.outcome == "not measured":
-        return f"not measured: {plain(one.record.reason)}", "dim"
-    before, after, unit = one.times
-    note = ", in noise" if one.outcome == "in noise" else ""
-    role: Role = {"faster": "good", "slower": "bad", "in noise": "dim"}[one.outcome]  # type: ignore[assignment]
-    return f"{before} → {after} {unit}  {one.change_text}{note}", role
+def _times(difference: MeasuredDifference) -> tuple[str, Role]:
+    if difference.outcome == "not measured":
+        return f"not measured: {plain(difference.record.reason)}", "dim"
+    before, after, unit = difference.times
+    note = ", in noise" if difference.outcome == "in noise" else ""
+    role: Role = {"faster": "good", "slower": "bad", "in noise": "dim"}[difference.outcome]  # type: ignore[assignment]
+    return f"{before} → {after} {unit}  {difference.change_text}{note}", role
 
 
-def _other(one: MeasuredDifference) -> Row:
-    record = one.record
-    if one.change is not None:
-        about = one.change.name
+def _other(difference: MeasuredDifference) -> Row:
+    record = difference.record
+    if difference.change is not None:
+        about = difference.change.name
     elif record.scope == "graph":
         about = record.graph
     else:
         about = ", ".join(record.run_kernels or record.base_kernels)
-    words, role = _times(one)
+    words, role = _times(difference)
     return text_row((f"   {pad(cut(plain(about), 24), 24)}  ", "dim"), (words, role))
 
 
@@ -206,7 +214,7 @@ def effects_list(view: View, width: int) -> Content:
     if difference is None or view.base is None:
         return nothing("differences", width)
     files = (difference.base.file, difference.run.file)
-    subject = " → ".join(plain(PurePath(str(one)).name) if one else "run" for one in files)
+    subject = " → ".join(plain(PurePath(str(file)).name) if file else "run" for file in files)
     rows = [BLANK]
     told = ""
     for index, effect in enumerate(difference.effects):
@@ -268,7 +276,7 @@ def source_base(view: View, width: int) -> Content:
     known = alignment.lines(file)
     selected = _selected(view, name, known)
     here = replace(view, derived=view.base, ref=refs.source(file, selected), lit={}, base=None)
-    found = source.content(here, width)
+    content = source.content(here, width)
     after = difference.run.source(name)
     row_refs = [
         refs.source(name, known[number]) if number in known else ""
@@ -276,13 +284,13 @@ def source_base(view: View, width: int) -> Content:
     ]
 
     def make(index: int) -> Row:
-        row = found.rows[index]
+        row = content.rows[index]
         other = known.get(index + 1, 0)
         changed = not other or after[other - 1] != lines[index]
         return replace(_tinted(row, "removed") if changed else row, ref=row_refs[index])
 
-    rows = Rows(len(found.rows), make, row_refs)
-    return replace(found, name="before", rows=rows, tracks=bool(selected), centred=True)
+    rows = Rows(len(content.rows), make, row_refs)
+    return replace(content, name="before", rows=rows, tracks=bool(selected), centred=True)
 
 
 def source_run(view: View, width: int) -> Content:
@@ -292,22 +300,22 @@ def source_run(view: View, width: int) -> Content:
         return nothing("after", width)
     alignment = difference.alignment
     here = _looking(view, alignment)
-    found = source.content(here, width)
+    content = source.content(here, width)
     name = source.file_of(here)
     file = alignment.base_file(name)
     before, after = difference.base.source(file), difference.run.source(name)
-    if not before or not isinstance(found.rows, Rows):
-        return replace(found, name="after")
+    if not before or not isinstance(content.rows, Rows):
+        return replace(content, name="after")
     origin = {number: one for one, number in alignment.lines(file).items()}
 
     def make(index: int) -> Row:
-        row = found.rows[index]
+        row = content.rows[index]
         other = origin.get(index + 1, 0)
         changed = not other or before[other - 1] != after[index]
         return _tinted(row, "added") if changed else row
 
-    rows = Rows(len(found.rows), make, found.rows.refs)
-    return replace(found, name="after", rows=rows, tracks=bool(here.ref), centred=True)
+    rows = Rows(len(content.rows), make, content.rows.refs)
+    return replace(content, name="after", rows=rows, tracks=bool(here.ref), centred=True)
 
 
 def _looking(view: View, alignment: Alignment) -> View:

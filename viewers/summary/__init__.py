@@ -143,8 +143,8 @@ def summarise(recording: Recording) -> Summary:
 
 def _reset_notes(recording: Recording) -> tuple[Warned, ...]:
     """Explains the names of compiles after `torch._dynamo.reset()`; () if there was none."""
-    found = (RESET.match(one.compile_id) for one in recording.all(FrameStart))
-    resets = max((int(one["resets"]) for one in found if one), default=0)
+    generator = (RESET.match(start.compile_id) for start in recording.all(FrameStart))
+    resets = max((int(match["resets"]) for match in generator if match), default=0)
     if not resets:
         return ()
     message = (

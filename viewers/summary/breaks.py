@@ -92,7 +92,7 @@ def break_sites(recording: Recording) -> tuple[BreakSite, ...]:
         ((record.location.file, record.location.line, record.gb or record.type), record)
         for record in recording.all(GraphBreak)
     )
-    captured = {one.compile_id for one in recording.all(Graph) if one.kind == "captured"}
+    captured = {graph.compile_id for graph in recording.all(Graph) if graph.kind == "captured"}
     resumed = resumed_after(recording)
     after: dict[int, set[str]] = defaultdict(set)
     for one, record in resumed.items():

@@ -220,8 +220,10 @@ def compare(
                 fact.line if fact is not None else 0,
             )
         )
-    groups = {one.group for one in changes}
-    kept = [one for one in changes if EXPLAINED.get(one.name) not in groups or one.group]
+    groups = {change.group for change in changes}
+    kept = [
+        change for change in changes if EXPLAINED.get(change.name) not in groups or change.group
+    ]
     return tuple(sorted(kept, key=_rank))
 
 

@@ -43,14 +43,14 @@ def cache_uses(recording: Recording) -> tuple[CacheUse, ...]:
 
 
 def _use(cache: str, lookups: list[CacheLookup]) -> CacheUse:
-    verdicts = [one.verdict for one in lookups]
+    verdicts = [lookup.verdict for lookup in lookups]
     return CacheUse(
         cache=cache,
         hits=verdicts.count("hit"),
         misses=verdicts.count("miss"),
         bypasses=verdicts.count("bypass"),
-        missed=tuple(dict.fromkeys(one.missed for one in lookups if one.missed)),
-        saved_seconds=known_sum(one.saved_seconds for one in lookups),
+        missed=tuple(dict.fromkeys(lookup.missed for lookup in lookups if lookup.missed)),
+        saved_seconds=known_sum(lookup.saved_seconds for lookup in lookups),
     )
 
 

@@ -27,11 +27,13 @@ def gpu_of(recording: Recording) -> str:
     """Name of the GPU that a call's tensors were on; of a program, whose calls are not recorded,
     those of a captured graph. "" if none were."""
     machine = recording.environment
-    tensors = [one.tensor for start in recording.all(CallStart) for one in start.arguments]
+    tensors = [
+        argument.tensor for start in recording.all(CallStart) for argument in start.arguments
+    ]
     if recording.settings is not None and recording.settings.program:
-        graphs = (one for one in recording.all(Graph) if one.kind == "captured")
+        graphs = (graph for graph in recording.all(Graph) if graph.kind == "captured")
         tensors += [node.value for graph in graphs for node in graph.nodes]
-    on_gpu = any(one is not None and one.device.startswith("cuda") for one in tensors)
+    on_gpu = any(tensor is not None and tensor.device.startswith("cuda") for tensor in tensors)
     return machine.gpu or "cuda" if on_gpu and machine else ""
 
 
@@ -113,7 +115,7 @@ def calls_of(recording: Recording) -> tuple[ModelCall, ...]:
     calls = []
     before: dict[str, str] = {}
     numbers = sorted({*starts, *ends, *pieces})
-    began = next((one.at for one in recording.all(FrameStart) if not one.call), 0.0)
+    began = next((start.at for start in recording.all(FrameStart) if not start.call), 0.0)
     if numbers[:1] == [0] and 1 in starts and began > starts[1].at:
         numbers = [*numbers[1:], 0]
     for number in numbers:
@@ -138,7 +140,7 @@ def calls_of(recording: Recording) -> tuple[ModelCall, ...]:
 def first_cut_call(calls: tuple[ModelCall, ...]) -> ModelCall | None:
     """The call that best shows the split into graphs: the first that compiled something new."""
     compiling = [call for call in calls if call.pieces]
-    anew = (call for call in compiling if any(not one.recompiles for one in call.pieces))
+    anew = (call for call in compiling if any(not piece.recompiles for piece in call.pieces))
     return next(anew, compiling[0] if compiling else None)
 
 

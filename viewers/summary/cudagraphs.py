@@ -26,16 +26,16 @@ class CudagraphUse:
     @property
     def sizes(self) -> tuple[tuple[int, ...], ...]:
         """The distinct sets of sizes it was recorded for."""
-        return tuple(dict.fromkeys(one.sizes for one in self.recordings))
+        return tuple(dict.fromkeys(recording.sizes for recording in self.recordings))
 
     @property
     def seconds(self) -> float:
-        return sum(one.seconds for one in self.recordings)
+        return sum(recording.seconds for recording in self.recordings)
 
     @property
     def bytes(self) -> int | None:
         """None if it is not known of any."""
-        return known_sum(one.bytes for one in self.recordings)
+        return known_sum(recording.bytes for recording in self.recordings)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,10 @@ class CudagraphCost:
 
 def cudagraph_uses(recording: Recording) -> tuple[CudagraphUse, ...]:
     """One entry for each graph, or part, that was recorded."""
-    by_part = grouped(((one.graph, one.part), one) for one in recording.all(CudagraphRecording))
+    by_part = grouped(
+        ((cudagraph_recording.graph, cudagraph_recording.part), cudagraph_recording)
+        for cudagraph_recording in recording.all(CudagraphRecording)
+    )
     parts = [graph for graph, _ in by_part]
     return tuple(
         CudagraphUse(graph, part if parts.count(graph) > 1 else "", tuple(records))
@@ -68,17 +71,19 @@ def cudagraph_costs(recording: Recording) -> tuple[CudagraphCost, ...]:
     again: dict[tuple[str, Location | None], list[CudagraphRecording]] = {}
     for use in cudagraph_uses(recording):
         first = use.recordings[0].sizes
-        for one in use.recordings:
-            if one.again:
-                again.setdefault((one.reason, one.location), []).append(one)
-            elif one.sizes != first:
-                again.setdefault((MANY_SIZES, None), []).append(one)
+        for cudagraph_recording in use.recordings:
+            if cudagraph_recording.again:
+                again.setdefault(
+                    (cudagraph_recording.reason, cudagraph_recording.location), []
+                ).append(cudagraph_recording)
+            elif cudagraph_recording.sizes != first:
+                again.setdefault((MANY_SIZES, None), []).append(cudagraph_recording)
     skips = grouped(
-        ((one.scope, one.reason, one.location), one) for one in recording.all(CudagraphSkip)
+        ((skip.scope, skip.reason, skip.location), skip) for skip in recording.all(CudagraphSkip)
     )
     recorded = [_again(reason, at, records) for (reason, at), records in again.items()]
     return (
-        *sorted(recorded, key=lambda one: -(one.seconds or 0.0)),
+        *sorted(recorded, key=lambda cost: -(cost.seconds or 0.0)),
         *(_skip(reason, at, records) for (_, reason, at), records in skips.items()),
     )
 
@@ -86,19 +91,19 @@ def cudagraph_costs(recording: Recording) -> tuple[CudagraphCost, ...]:
 def _again(
     reason: str, location: Location | None, records: list[CudagraphRecording]
 ) -> CudagraphCost:
-    what = plural(len(dict.fromkeys(one.graph for one in records)), "CUDA graph")
+    what = plural(len(dict.fromkeys(record.graph for record in records)), "CUDA graph")
     times = f" {len(records)} times" if len(records) > 1 else ""
-    calls = sorted({one.call for one in records if one.call})
+    calls = sorted({record.call for record in records if record.call})
     which = "call" if len(calls) == 1 else "calls"
     notes = [f"in {which} {numbers_text(calls)}"] if calls else []
-    grown = sum(one.bytes or 0 for one in records)
+    grown = sum(record.bytes or 0 for record in records)
     if grown:
         notes.append(f"{bytes_text(grown)} more memory")
     if reason == MANY_SIZES:
-        sizes = len(dict.fromkeys(one.sizes for one in records))
+        sizes = len(dict.fromkeys(record.sizes for record in records))
         title = f"{what} recorded again for {plural(sizes, 'further set')} of sizes"
     else:
-        inputs = dict.fromkeys(name for one in records for name in one.inputs)
+        inputs = dict.fromkeys(name for record in records for name in record.inputs)
         which = f" ({listed(tuple(inputs))})" if inputs else ""
         title = f"{what} recorded again{times}: {reason}{which}"
     return CudagraphCost(
@@ -108,7 +113,7 @@ def _again(
         title=title,
         notes=tuple(notes),
         fixes=_advice(reason),
-        seconds=sum(one.seconds for one in records),
+        seconds=sum(record.seconds for record in records),
     )
 
 
@@ -166,7 +171,7 @@ def cudagraph_words(uses: Iterable[CudagraphUse]) -> str:
     more = count - len(found)
     words = f"{plural(len(found), 'CUDA graph')} recorded"
     words += f", {plural(more, 'time')} again" if more else ""
-    if any(one.again is None for use in found for one in use.recordings):
+    if any(recording.again is None for use in found for recording in use.recordings):
         words = f"CUDA graphs recorded {plural(count, 'time')}"
     return " · ".join(
         [words, seconds_text(sum(use.seconds for use in found))]

@@ -39,10 +39,10 @@ def choice_of(recording: Recording, id: str) -> tuple[Decision, str] | None:
 def as_decision(record: Decided) -> Decision:
     """With each choice that another run could take, and the graph of its id: records of a lowered
     graph name that one."""
-    found = replace(decision_of(record), graph=split_id(record.id)[0])
+    decision = replace(decision_of(record), graph=split_id(record.id)[0])
     if record.pair is not None:
-        return replace(found, choices=(FUSE, APART))
-    return found if record.choices else replace(found, choices=_known(record))
+        return replace(decision, choices=(FUSE, APART))
+    return decision if record.choices else replace(decision, choices=_known(record))
 
 
 def _known(record: Decided) -> tuple[str, ...]:

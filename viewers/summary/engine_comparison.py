@@ -124,7 +124,10 @@ def _column(engine: str, recording: Recording) -> EngineColumn:
 
 def _stages(first: EngineColumn, second: EngineColumn, cpu: bool) -> tuple[Both, ...]:
     sides = [
-        {one.stage: one.cpu_seconds if cpu else one.seconds for one in column.summary.stages}
+        {
+            stage.stage: stage.cpu_seconds if cpu else stage.seconds
+            for stage in column.summary.stages
+        }
         for column in (first, second)
     ]
     names = [name for name in STAGES if any(name in side for side in sides)]
@@ -149,8 +152,10 @@ def _graphs(first: EngineColumn, second: EngineColumn) -> tuple[GraphPair, ...]:
 def _by_graph(recording: Recording) -> dict[str, tuple[float | None, ...]]:
     """Graph -> (loop nests, library calls, peak bytes)."""
     planned = peaks(recording)
-    kernels = grouped((base_graph(one.graph), one) for one in recording.kernels.values())
-    calls = {name: sum(one.language == "aten" for one in its) for name, its in kernels.items()}
+    kernels = grouped((base_graph(kernel.graph), kernel) for kernel in recording.kernels.values())
+    calls = {
+        name: sum(kernel.language == "aten" for kernel in its) for name, its in kernels.items()
+    }
     return {
         name: (loop_nests(kernels.get(name, ())), calls.get(name), planned.get(name))
         for name in dict.fromkeys([*kernels, *planned])
@@ -178,7 +183,7 @@ def _line_up(first: EngineColumn, second: EngineColumn) -> tuple[LineUp, ...]:
         for kernel in side
     )
     graphs = list(dict.fromkeys(base_graph(kernel.graph) for side in sides for kernel in side))
-    found = [
+    line_ups = [
         LineUp(
             base_graph(members[0][1].graph),
             tuple(sorted({line for _, kernel in members for line in lines[id(kernel)]})),
@@ -186,4 +191,9 @@ def _line_up(first: EngineColumn, second: EngineColumn) -> tuple[LineUp, ...]:
         )
         for members in rows.values()
     ]
-    return tuple(sorted(found, key=lambda one: (graphs.index(one.graph), not one.lines, one.lines)))
+    return tuple(
+        sorted(
+            line_ups,
+            key=lambda line_up: (graphs.index(line_up.graph), not line_up.lines, line_up.lines),
+        )
+    )

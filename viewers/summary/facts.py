@@ -86,7 +86,7 @@ def numbers(recording: Recording, summary: Summary) -> tuple[Numbered, ...]:
         return None if recording.lacks(kind) else value
 
     operations = sum(not is_predicted(node.graph) for node in recording.all(SchedulerNode))
-    saved = whole_sum(one.saved_bytes for one in recording.all(Partition))
+    saved = whole_sum(partition.saved_bytes for partition in recording.all(Partition))
     return (
         Numbered("graphs", held("graphs", summary.graphs)),
         Numbered("graph breaks", len(summary.breaks)),
@@ -121,9 +121,14 @@ def facts(recording: Recording, summary: Summary, fused: Iterable[str] = ()) -> 
     one kernel, such as `softmax + add`; each is a fact too."""
     return (
         *(
-            Fact("", one.name, int(one.value) if one.value % 1 == 0 else one.value, one.unit)
-            for one in numbers(recording, summary)
-            if one.value is not None
+            Fact(
+                "",
+                number.name,
+                int(number.value) if number.value % 1 == 0 else number.value,
+                number.unit,
+            )
+            for number in numbers(recording, summary)
+            if number.value is not None
         ),
         *_instructions(recording),
         *_predicted(recording),
@@ -148,15 +153,18 @@ def listed_facts(recording: Recording, summary: Summary) -> Iterator[Fact]:
 def _fused(recording: Recording, group: str) -> str:
     if named_together(recording, group):
         return "yes"
-    generated = [one for one in recording.kernels.values() if one.generated]
-    unknown = recording.lacks("fusion") and not any(one.origins for one in generated)
+    generated = [kernel for kernel in recording.kernels.values() if kernel.generated]
+    unknown = recording.lacks("fusion") and not any(kernel.origins for kernel in generated)
     return NOT_IN_LOG if unknown else "no"
 
 
 def moved_bytes(recording: Recording) -> int | None:
     """Bytes that the kernels read and write in memory, each buffer once a kernel, over all graphs;
     None if there is none, or a size is unknown. What a kernel keeps in registers is not moved."""
-    nodes = {(one.graph, one.name): one for one in recording.all(SchedulerNode)}
+    nodes = {
+        (scheduler_node.graph, scheduler_node.name): scheduler_node
+        for scheduler_node in recording.all(SchedulerNode)
+    }
     plans = {plan.graph: plan for plan in recording.all(MemoryPlan) if not is_predicted(plan.graph)}
     total: int | None = None
     for id, plan in plans.items():
@@ -179,12 +187,12 @@ def moved_bytes(recording: Recording) -> int | None:
 def _merged(found: Iterable[Fact]) -> list[Fact]:
     """Facts of one name add up, at the place of the first."""
     merged: dict[tuple[str, str], Fact] = {}
-    for one in found:
-        known = merged.get(one.key)
+    for fact in found:
+        known = merged.get(fact.key)
         if known is None:
-            merged[one.key] = one
-        elif isinstance(known.value, int) and isinstance(one.value, int):
-            merged[one.key] = replace(known, value=known.value + one.value)
+            merged[fact.key] = fact
+        elif isinstance(known.value, int) and isinstance(fact.value, int):
+            merged[fact.key] = replace(known, value=known.value + fact.value)
     return list(merged.values())
 
 
@@ -233,19 +241,23 @@ def _recompiles(summary: Summary) -> Iterator[Fact]:
 
 def _instructions(recording: Recording) -> Iterator[Fact]:
     """Of the calls that compiled."""
-    total = whole_sum(one.instructions for one in recording.all(CallEnd) if one.compiled)
+    total = whole_sum(
+        call_end.instructions for call_end in recording.all(CallEnd) if call_end.compiled
+    )
     if total is not None:
         yield Fact("", "compile instructions", total, "instructions")
 
 
 def _predicted(recording: Recording) -> Iterator[Fact]:
     """Of the code for a GPU that is not here."""
-    kernels = [one for one in recording.kernels.values() if one.predicted]
+    kernels = [kernel for kernel in recording.kernels.values() if kernel.predicted]
     if not kernels:
         return
-    calls = sum(max(1, len(one.steps)) for one in kernels)
+    calls = sum(max(1, len(kernel.steps)) for kernel in kernels)
     yield Fact("", "predicted kernels", calls)
-    spilled = whole_sum(one.spill_bytes for one in recording.all(KernelBinary) if one.predicted)
+    spilled = whole_sum(
+        binary.spill_bytes for binary in recording.all(KernelBinary) if binary.predicted
+    )
     if spilled is not None:
         yield Fact("", "predicted spills", spilled, "bytes")
 
@@ -265,9 +277,9 @@ def _sizes(recording: Recording) -> Iterator[Fact]:
 
 
 def _bypasses(recording: Recording) -> Iterator[Fact]:
-    for one in recording.all(CacheLookup):
-        if one.verdict == "bypass":
-            yield Fact("bypass", f"{one.cache}: {_steady(one.missed)}", 1)
+    for lookup in recording.all(CacheLookup):
+        if lookup.verdict == "bypass":
+            yield Fact("bypass", f"{lookup.cache}: {_steady(lookup.missed)}", 1)
 
 
 def _cudagraphs(recording: Recording) -> Iterator[Fact]:
@@ -285,8 +297,8 @@ def _cudagraphs(recording: Recording) -> Iterator[Fact]:
 
 
 def _settings(recording: Recording) -> Iterator[Fact]:
-    for one in recording.all(TorchSettings):
-        for name, value in sorted(one.changed.items()):
+    for settings in recording.all(TorchSettings):
+        for name, value in sorted(settings.changed.items()):
             yield Fact("setting", name, _steady(value))
 
 
@@ -304,14 +316,14 @@ def _kernels(recording: Recording) -> Iterator[Fact]:
             yield _at(at, "library", name, max(1, len(kernel.steps)))
         elif kernel.generated:
             dtypes = {node.value.dtype for node in nodes if node.value is not None}
-            floating = sorted(one for one in dtypes if "float" in one or "complex" in one)
+            floating = sorted(dtype for dtype in dtypes if "float" in dtype or "complex" in dtype)
             if floating:
                 yield _at(at, "dtype", listed(floating, len(floating)))
 
 
 def real_kernels(recording: Recording) -> list[Kernel]:
     """Kernels that run, without predicted ones."""
-    return [one for one in recording.kernels.values() if not one.predicted]
+    return [kernel for kernel in recording.kernels.values() if not kernel.predicted]
 
 
 def _steady(text: str) -> str:

@@ -167,9 +167,9 @@ def _made_at(cause: RecompileCause, site: BreakSite) -> bool:
 def _without_failed_backends(recording: Recording, breaks: Sequence[BreakSite]) -> list[BreakSite]:
     """Without the breaks of a backend that failed: the finding of the eager fallback has them."""
     fallbacks = {
-        (one.compile_id, one.location.file, one.location.line)
-        for one in recording.all(EagerFallback)
-        if one.location is not None
+        (fallback.compile_id, fallback.location.file, fallback.location.line)
+        for fallback in recording.all(EagerFallback)
+        if fallback.location is not None
     }
     return [
         site
@@ -197,7 +197,11 @@ def _belongs(site: BreakSite, head: BreakSite) -> bool:
         return True
     if site.gb == head.gb and _asked_at(site) == _asked_at(head):
         return True
-    code = [one.advice[0].code for one in (site, head) if one.advice and one.advice[0].by == "tcw"]
+    code = [
+        break_site.advice[0].code
+        for break_site in (site, head)
+        if break_site.advice and break_site.advice[0].by == "tcw"
+    ]
     return site.gb != head.gb and len(code) == 2 and code[0] == code[1] != ""
 
 
@@ -235,7 +239,8 @@ def _output_words(path: str) -> str:
 
 def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[Finding]:
     alike = grouped(
-        ((one.kind, one.function, one.reason), one) for one in recording.all(EagerFallback)
+        ((fallback.kind, fallback.function, fallback.reason), fallback)
+        for fallback in recording.all(EagerFallback)
     )
     found = []
     for (kind, function, _), records in alike.items():
@@ -269,7 +274,8 @@ def _with_cause(finding: Finding, causes: Sequence[RecompileCause]) -> Finding:
     that."""
     frames = {one.partition("/")[0] for one in finding.compile_ids}
     counts = [
-        sum(one.compile_id.partition("/")[0] in frames for one in cause.frames) for cause in causes
+        sum(frame.compile_id.partition("/")[0] in frames for frame in cause.frames)
+        for cause in causes
     ]
     if not any(counts):
         return finding
@@ -283,7 +289,7 @@ def _with_cause(finding: Finding, causes: Sequence[RecompileCause]) -> Finding:
 def _cudagraphs(recording: Recording) -> Iterator[Finding]:
     """CUDA graphs that were recorded again, and those that were not used, by reason and line."""
     for cost in cudagraph_costs(recording):
-        ids = dict.fromkeys(one.compile_id for one in cost.records if one.compile_id)
+        ids = dict.fromkeys(record.compile_id for record in cost.records if record.compile_id)
         yield Finding(
             kind="cudagraph",
             cost="launches" if cost.seconds is None else seconds_text(cost.seconds),
@@ -345,7 +351,9 @@ def _break(
             why = f"for {cause.change.name}, a new object each time"
         notes.append(f"{who} recompiled {why}{took}")
     # what helps against a value does not help against a new object, and is the break's own advice
-    kept = [one for cause in carried if cause.change.seen == "deallocated" for one in cause.advice]
+    kept = [
+        advice for cause in carried if cause.change.seen == "deallocated" for advice in cause.advice
+    ]
     again = [cause.seconds for cause in carried if cause.seconds is not None]
     if again and site.more_graphs:
         notes.append(cost)
@@ -372,13 +380,16 @@ def _break(
         if site.inside is None or (other.place.file, other.place.line) != _asked_at(site)
     ]
     every = (site, *also)
-    compile_ids = [*(one.compile_ids for one in every), *(one.compile_ids for one in carried)]
+    compile_ids = [
+        *(break_site.compile_ids for break_site in every),
+        *(recompile_cause.compile_ids for recompile_cause in carried),
+    ]
     return Finding(
         kind="break",
         cost=cost,
         title=_break_title(site),
         place=site.place,
-        fixes=(*kept, *next((one.advice for one in every if one.advice), ())),
+        fixes=(*kept, *next((break_site.advice for break_site in every if break_site.advice), ())),
         also=tuple(_own_fixes(site, also)),
         compile_ids=tuple(dict.fromkeys(cid for ids in compile_ids for cid in ids)),
         notes=tuple(notes),
@@ -389,7 +400,11 @@ def _break(
 
 def _own_fixes(site: BreakSite, also: Sequence[BreakSite]) -> Iterator[Advice]:
     """The fixes of `also` on the same line, if they are others than that of `site`."""
-    known = {one.advice[0].code or one.advice[0].text for one in (site,) if one.advice}
+    known = {
+        break_site.advice[0].code or break_site.advice[0].text
+        for break_site in (site,)
+        if break_site.advice
+    }
     for other in also:
         if not other.advice or other.place.ref != site.place.ref or not known:
             continue

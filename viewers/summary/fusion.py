@@ -93,8 +93,8 @@ class PairResult:
     @property
     def override(self) -> Decided | None:
         """The decision, if an override asked for another choice, carried out or refused."""
-        one = self.decided
-        return one if one is not None and (one.overridden or one.refused) else None
+        decided = self.decided
+        return decided if decided is not None and (decided.overridden or decided.refused) else None
 
     @property
     def kind(self) -> str:
@@ -174,24 +174,24 @@ def fusion_summary(recording: Recording) -> FusionSummary:
     groups = {record.graph: len(record.groups) for record in recording.all(FusionGroups)}
     graphs = []
     for graph in dict.fromkeys([*nodes, *pairs]):
-        found = tuple(pairs[graph])
-        rejected = Counter(pair.rule for pair in found if pair.verdict == "rejected")
+        results = tuple(pairs[graph])
+        rejected = Counter(pair.rule for pair in results if pair.verdict == "rejected")
         graphs.append(
             GraphFusion(
                 graph=graph,
                 nodes=nodes[graph],
                 groups=groups.get(graph),
-                pairs=found,
+                pairs=results,
                 rejected=dict(rejected.most_common()),
             )
         )
     total: Counter[str] = Counter()
-    real = [one for one in graphs if not one.predicted]
-    for one in real:
-        total.update(one.rejected)
+    real = [fusion for fusion in graphs if not fusion.predicted]
+    for fusion in real:
+        total.update(fusion.rejected)
     return FusionSummary(
         graphs=tuple(graphs),
-        fused=sum(one.fused for one in real),
+        fused=sum(fusion.fused for fusion in real),
         rejected=dict(total.most_common()),
     )
 
@@ -350,7 +350,7 @@ def _why_rejected(last: Decided) -> tuple[str, str]:
 
 def named_together(recording: Recording, group: str) -> bool:
     """Whether one generated kernel computes all of `softmax + add` or `gpt.py:12 + gpt.py:13`."""
-    return fused(recording, *(one.strip() for one in group.split("+")))
+    return fused(recording, *(part.strip() for part in group.split("+")))
 
 
 def fused(recording: Recording, *what: str) -> bool:

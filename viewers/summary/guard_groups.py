@@ -108,7 +108,7 @@ def guard_groups(recording: Recording, record: Guards) -> GuardGroups:
         for kind, guards in folded.items()
     ]
     return GuardGroups(
-        tuple(conditions), tuple(sorted(kinds, key=lambda one: (-len(one.guards), one.kind)))
+        tuple(conditions), tuple(sorted(kinds, key=lambda kind: (-len(kind.guards), kind.kind)))
     )
 
 
@@ -203,9 +203,9 @@ def _tensors(guards: Sequence[Guard]) -> str:
 
 
 def _own_attributes(guards: Sequence[Guard]) -> str:
-    found = Counter(one.attribute for one in guards if one.attribute)
-    names = ", ".join(name for name, _ in found.most_common(2)) or "overriding attribute"
-    more = f" or {len(found) - 2} more" if len(found) > 2 else ""
+    counter = Counter(guard.attribute for guard in guards if guard.attribute)
+    names = ", ".join(name for name, _ in counter.most_common(2)) or "overriding attribute"
+    more = f" or {len(counter) - 2} more" if len(counter) > 2 else ""
     return f"no {names}{more} set on {plural(_names(guards), 'object')}"
 
 

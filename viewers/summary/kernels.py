@@ -44,7 +44,7 @@ def loop_nests(kernels: Iterable[Kernel]) -> int | None:
     """Loop nests that run, in the generated code: one in a kernel that is called twice counts
     twice, a predicted one not at all. None if there are no kernels."""
     real = [kernel for kernel in kernels if not kernel.predicted]
-    return sum(one.loop_nests * max(1, len(one.steps)) for one in real) if real else None
+    return sum(kernel.loop_nests * max(1, len(kernel.steps)) for kernel in real) if real else None
 
 
 def kernel_lines(kernel: Kernel) -> tuple[tuple[str, int], ...]:

@@ -36,9 +36,9 @@ def peaks(recording: Recording) -> dict[str, int | None]:
     """Graph -> its peak in bytes; None if that is unknown, as of a graph that was not planned
     because it runs on ATen. Without predicted graphs."""
     kernels = recording.kernels.values()
-    generated = {one.graph for one in kernels if one.generated}
-    on_aten = dict.fromkeys(one.graph for one in kernels if one.graph not in generated)
-    planned = {one.graph: one.peak_bytes for one in recording.all(MemoryPlan)}
+    generated = {kernel.graph for kernel in kernels if kernel.generated}
+    on_aten = dict.fromkeys(kernel.graph for kernel in kernels if kernel.graph not in generated)
+    planned = {plan.graph: plan.peak_bytes for plan in recording.all(MemoryPlan)}
     return {
         base_graph(graph): peak
         for graph, peak in {**on_aten, **planned}.items()
@@ -89,7 +89,9 @@ def by_choice(partition: Partition) -> list[SavedValue]:
     """What costs memory first, then what costs time, then what exists anyway; the largest first
     of each."""
     order = ("saved", "recomputed", "input")
-    return sorted(partition.values, key=lambda one: (order.index(one.choice), -(one.bytes or 0)))
+    return sorted(
+        partition.values, key=lambda value: (order.index(value.choice), -(value.bytes or 0))
+    )
 
 
 def partition_words(partition: Partition) -> str:
@@ -166,4 +168,4 @@ def reuse_decisions(recording: Recording, graph: str) -> dict[str, Decided]:
     """Buffer -> the last decision whether it reuses another's memory, if there was one."""
     short = base_graph(graph)
     taken = recording.decisions.taken("reuse", short, graph)
-    return {split_id(one.id)[2][0]: one for one in taken}
+    return {split_id(decided.id)[2][0]: decided for decided in taken}

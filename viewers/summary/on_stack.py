@@ -23,7 +23,7 @@ class StackNames:
     """Names for the values on the stack of resumed frames."""
 
     def __init__(self, recording: Recording) -> None:
-        lines = {one.compile_id: one.resumes_at for one in recording.all(FrameStart)}
+        lines = {start.compile_id: start.resumes_at for start in recording.all(FrameStart)}
         self._after = {
             resumed: broken
             for resumed, broken in resumed_after(recording).items()

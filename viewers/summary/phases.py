@@ -140,16 +140,18 @@ def phase_times(recording: Recording) -> tuple[PhaseTime, ...]:
     forest = _Forest(recording)
     beside = forest.build_threads()
     times = []
-    for name, same in grouped((one.name, one) for one in forest.phases.values()).items():
+    for name, same in grouped((phase.name, phase) for phase in forest.phases.values()).items():
         whole = [
-            one.seconds
-            for one in same
-            if all(outer.name != name for outer in outwards(one, forest.phases)[1:])
+            phase.seconds
+            for phase in same
+            if all(outer.name != name for outer in outwards(phase, forest.phases)[1:])
         ]
-        own = [forest.own(one) for one in same if one.thread not in beside]
-        aside = [forest.own(one) for one in same if one.thread in beside]
+        own = [forest.own(phase) for phase in same if phase.thread not in beside]
+        aside = [forest.own(phase) for phase in same if phase.thread in beside]
         times.append(PhaseTime(name, len(same), *(math.fsum(of) for of in (whole, own, aside))))
-    return tuple(sorted(times, key=lambda one: (-one.self_seconds, -one.beside_seconds, one.name)))
+    return tuple(
+        sorted(times, key=lambda time: (-time.self_seconds, -time.beside_seconds, time.name))
+    )
 
 
 def stage_times(recording: Recording) -> tuple[StageTime, ...]:
@@ -166,7 +168,7 @@ def stage_times(recording: Recording) -> tuple[StageTime, ...]:
             own, before = forest.own_cpu(phase), cpu.get(stage, 0.0)
             cpu[stage] = None if own is None or before is None else before + own
     times = [StageTime(stage, took, cpu[stage]) for stage, took in seconds.items()]
-    return tuple(sorted(times, key=lambda one: (-one.seconds, one.stage)))
+    return tuple(sorted(times, key=lambda time: (-time.seconds, time.stage)))
 
 
 BACKWARD = "entire_backward_compile"

@@ -152,7 +152,9 @@ def recompile_causes(recording: Recording) -> tuple[RecompileCause, ...]:
             groups.append([frame])
         else:
             group.append(frame)
-    refused = {one.compile_id for one in recording.all(EagerFallback) if one.by_limit}
+    refused = {
+        fallback.compile_id for fallback in recording.all(EagerFallback) if fallback.by_limit
+    }
     causes = []
     for group in _merge_calls(groups):
         done = [frame for frame in group if frame.compile_id not in refused]
@@ -199,8 +201,10 @@ class _Calls:
         """The failure that explains the recompile: that of the entry compiled for the most similar
         call, the most recent if several. Each entry fails at its first difference, which for
         another entry often has nothing to do with the change. None if torch has no reason."""
-        explained = [one for one in record.failed if not one.guard.startswith(_NO_REASON)]
-        return min(explained, key=lambda one: self.differing(one.entry, record.call), default=None)
+        explained = [guard for guard in record.failed if not guard.guard.startswith(_NO_REASON)]
+        return min(
+            explained, key=lambda guard: self.differing(guard.entry, record.call), default=None
+        )
 
 
 def _frame(

@@ -209,7 +209,7 @@ class StepTrack:
             self.final.append(name)
         self.node_counts.append(len(self._nodes))
         by = before or step
-        self.guards.extend(Installed(one.kind, one.name, by) for one in step.new_guards)
+        self.guards.extend(Installed(guard.kind, guard.name, by) for guard in step.new_guards)
         self.guard_counts.append(len(self.guards))
         apply(self._tip, step, before)
         if index >= self._due:
@@ -242,7 +242,7 @@ class StepTrack:
             apply(frames, self.steps[number], self.steps[number - 1])
         self._walk = (index, frames)
         depth = self.steps[index].depth
-        shown = tuple(frames[one].copy() for one in sorted(frames) if one <= depth)
+        shown = tuple(frames[frame].copy() for frame in sorted(frames) if frame <= depth)
         return StepState(self, index, shown)
 
 

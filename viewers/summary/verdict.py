@@ -196,5 +196,5 @@ def last_words(recording: Recording, failure: Failure) -> str:
     """The last line on stderr of a program that ended itself: programs print why, and exit."""
     if failure.type != SystemExit.__name__:
         return ""
-    printed = "".join(one.text for one in recording.all(Output) if one.stream == "stderr")
+    printed = "".join(output.text for output in recording.all(Output) if output.stream == "stderr")
     return next((line.strip() for line in reversed(printed.split("\n")) if line.strip()), "")

@@ -104,12 +104,12 @@ def lineup_lines(
     called = [KernelNames(column.recording) for column in comparison.columns]
     head: list[Cell] = ["lines", *(column.engine for column in comparison.columns)]
     tables: dict[str, list[list[Cell]]] = {}
-    for one in comparison.kernels:
-        rows = tables.setdefault(one.graph, [[(cell, "dim") for cell in head]])  # type: ignore[misc]
-        where = names.lines(one.lines) or "no user line"
-        if main and one.lines:
-            where = names.few(one.lines, main, width // 5)
-        for pair in zip_longest(one.first, one.second):
+    for line_up in comparison.kernels:
+        rows = tables.setdefault(line_up.graph, [[(cell, "dim") for cell in head]])  # type: ignore[misc]
+        where = names.lines(line_up.lines) or "no user line"
+        if main and line_up.lines:
+            where = names.few(line_up.lines, main, width // 5)
+        for pair in zip_longest(line_up.first, line_up.second):
             cells = [_kernel(known, kernel) for known, kernel in zip(called, pair, strict=True)]
             rows.append([where, *cells])
             where = ""

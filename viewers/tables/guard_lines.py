@@ -26,18 +26,18 @@ GuardRow = tuple[str, str, Guard]
 
 def condition_rows(conditions: Sequence[Condition]) -> list[GuardRow]:
     """A name that several conditions in a row have is given once."""
-    before = ["", *(one.name for one in conditions)]
+    before = ["", *(condition.name for condition in conditions)]
     return [
-        ("" if one.name == last else one.name, one.value, one.guards[0])
-        for one, last in zip(conditions, before, strict=False)
+        ("" if condition.name == last else condition.name, condition.value, condition.guards[0])
+        for condition, last in zip(conditions, before, strict=False)
     ]
 
 
 def single_rows(guards: Sequence[Guard]) -> list[GuardRow]:
     """Each guard of a condition or of a kind."""
     return [
-        (one.name or one.source or "global state", condition_value(one) or "unchanged", one)
-        for one in guards
+        (guard.name or guard.source or "global state", condition_value(guard) or "unchanged", guard)
+        for guard in guards
     ]
 
 

@@ -70,7 +70,7 @@ def _some(curve: Sequence[Bandwidth]) -> list[Bandwidth]:
     """A few of many working sets, from the first to the last."""
     last = len(curve) - 1
     places = {round(last * at / (_POINTS - 1)) for at in range(_POINTS)}
-    return [one for at, one in enumerate(curve) if at in places]
+    return [bandwidth for at, bandwidth in enumerate(curve) if at in places]
 
 
 def ceilings_lines(ceilings: Ceilings | None) -> list[TextLine]:
@@ -81,8 +81,8 @@ def ceilings_lines(ceilings: Ceilings | None) -> list[TextLine]:
     kept = ", kept from an earlier run" if ceilings.kept else ""
     lines = [heading("ceilings", f"{ceilings.device}{threads}{kept}")]
     steps = [
-        f"{rate_text(one.per_second, 'B/s')} at {bytes_text(one.bytes)}"
-        for one in _some(ceilings.bandwidth)
+        f"{rate_text(bandwidth.per_second, 'B/s')} at {bytes_text(bandwidth.bytes)}"
+        for bandwidth in _some(ceilings.bandwidth)
     ]
     if steps:
         lines.append(line(("  copies    ", "dim"), " · ".join(steps), hang=12))
@@ -103,7 +103,7 @@ _MODE_DROP = (1, 6, 5, 4, 7)
 
 def modes_lines(rows: Sequence[ModeRow], width: int, indent: int) -> list[TextLine]:
     """A head, then a line for each mode."""
-    best = max((one.speedup for one in rows if one.time and one.name != "eager"), default=0.0)
+    best = max((row.speedup for row in rows if row.time and row.name != "eager"), default=0.0)
     cells: list[list[Cell]] = [[(word, "dim") for word in _MODE_HEADS]]
     cells += [_mode(row, best) for row in rows]
     return table(cells, "lrrrrrrl", width, indent, _MODE_DROP)
@@ -112,9 +112,9 @@ def modes_lines(rows: Sequence[ModeRow], width: int, indent: int) -> list[TextLi
 def notes_lines(rows: Sequence[ModeRow]) -> list[TextLine]:
     """Why a mode was not timed, or what it came to."""
     return [
-        line(("·  ", "dim"), one.name, (f"  {one.reason or one.note}", "dim"), hang=3)
-        for one in rows
-        if one.reason or one.note
+        line(("·  ", "dim"), row.name, (f"  {row.reason or row.note}", "dim"), hang=3)
+        for row in rows
+        if row.reason or row.note
     ]
 
 
@@ -164,17 +164,19 @@ def precision_lines(
     """A head, then a line for each kernel: its worst result. `note`: a last column, if it says
     anything."""
     rows: list[list[Cell]] = [[(word, "dim") for word in _PRECISION_HEADS]]
-    rows += [_precision(one, cut(name(one), KERNEL), note(one)) for one in found]
+    rows += [
+        _precision(precision, cut(name(precision), KERNEL), note(precision)) for precision in found
+    ]
     return table(rows, "llfrrrf", width, indent, _PRECISION_DROP)
 
 
-def _precision(one: KernelPrecision, name: str, note: str) -> list[Cell]:
-    worst = worst_output(one)
-    role: Role = "bad" if one.within is False else "text"
+def _precision(precision: KernelPrecision, name: str, note: str) -> list[Cell]:
+    worst = worst_output(precision)
+    role: Role = "bad" if precision.within is False else "text"
     if worst is None:
-        return [MARKS[one.within], name, "", ("–", "dim"), "", "", (note, "dim")]
+        return [MARKS[precision.within], name, "", ("–", "dim"), "", "", (note, "dim")]
     return [
-        MARKS[one.within],
+        MARKS[precision.within],
         (name, role),
         (worst.node, "dim"),
         (error_text(worst.error), role),
@@ -205,16 +207,16 @@ def outcome(trial: Trial) -> Line:
     """`2.26 ms → 1.93 ms  -334 µs ±30.0 µs`; why it was not kept."""
     if trial.before is None or trial.after is None:
         return (text(trial.reason or NOT_MEASURED, "dim"),)
-    found: list[Span] = [
+    spans: list[Span] = [
         (f"{seconds_text(trial.before.median)} → {seconds_text(trial.after.median)}  ", "text"),
         (change_text(trial.difference), outcome_role(trial)),
         (f" ±{seconds_text(trial.noise)}", "dim"),
     ]
     if trial.equal is False:
-        found.append(("  results differ", "bad"))
+        spans.append(("  results differ", "bad"))
     if not trial.kept and trial.reason:
-        found.append(text(f"  {trial.reason}", "dim"))
-    return tuple(found)
+        spans.append(text(f"  {trial.reason}", "dim"))
+    return tuple(spans)
 
 
 def outcome_role(trial: Trial) -> Role:
@@ -245,15 +247,25 @@ def account_lines(found: AccountTable, unit: TimeUnit, width: int, indent: int) 
     """A head, a line for each of the rows, the remainder, and the call. Bars where they fit."""
     rows: list[list[Cell]] = [
         ["", ("eager", "dim"), "", ("compiled", "dim"), "", ""],
-        *([one.name, *_times(found, one.seconds, unit), (one.what, "dim")] for one in found.rows),
+        *(
+            [account_row.name, *_times(found, account_row.seconds, unit), (account_row.what, "dim")]
+            for account_row in found.rows
+        ),
         _remainder(found, unit),
         [("call", "strong"), *_call(found, unit), ""],
     ]
     align, drop = "lrrrrf", [2, 4, 5]
-    spare = width - max(cell_len(one.text) for one in table(rows, align, 10 * width, indent))
+    spare = width - max(
+        cell_len(text_line.text) for text_line in table(rows, align, 10 * width, indent)
+    )
     bar = min(LONGEST, spare // 2 - GAP)
     if bar >= SHORTEST:
-        drawn = [(None, None), *(one.seconds for one in found.rows), found.remainder, (None, None)]
+        drawn = [
+            (None, None),
+            *(account_row.seconds for account_row in found.rows),
+            found.remainder,
+            (None, None),
+        ]
         most = max(one or 0.0 for both in (*drawn, found.measured) for one in both)
         for row, seconds in zip(rows, drawn, strict=True):
             row[-1:-1] = [

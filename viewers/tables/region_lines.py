@@ -62,7 +62,7 @@ class RegionLines:
         there is no room: cells of the names, the bars, the last columns. `texts`: of each line, by
         head; `lost`, `won`: the largest difference of each kind."""
         sizes = {
-            head: max(cell_len(head), *(cell_len(one.get(head, "")) for one in texts))
+            head: max(cell_len(head), *(cell_len(text.get(head, "")) for text in texts))
             for head in heads
         }
         sizes = {head: size for head, size in sizes.items() if size}
@@ -87,7 +87,7 @@ class RegionLines:
     @property
     def name(self) -> int:
         """Cells of a region's name."""
-        return next(one.size for one in self.columns if one.head == REGION)
+        return next(column.size for column in self.columns if column.head == REGION)
 
     def head(self) -> Line:
         line = self.line({column.head: (column.head, "dim") for column in self.columns})
@@ -132,9 +132,9 @@ def place_room(width: int) -> int:
     return max(least, min(most, width * 2 // 9))
 
 
-def figure_cells(one: RegionRow | Sums, unit: TimeUnit) -> dict[str, str]:
+def figure_cells(region_row: RegionRow | Sums, unit: TimeUnit) -> dict[str, str]:
     """Eager, compiled, Δ and ±, by head."""
-    return dict(zip(HEADS[2:], figures_of(one, unit), strict=True))
+    return dict(zip(HEADS[2:], figures_of(region_row, unit), strict=True))
 
 
 def spans_of(texts: Mapping[str, str], role: Role, change: Role) -> dict[str, Span]:
@@ -143,14 +143,14 @@ def spans_of(texts: Mapping[str, str], role: Role, change: Role) -> dict[str, Sp
     return {head: (words, roles.get(head, "dim")) for head, words in texts.items()}
 
 
-def figures_of(one: RegionRow | Sums, unit: TimeUnit) -> list[str]:
+def figures_of(region_row: RegionRow | Sums, unit: TimeUnit) -> list[str]:
     """Eager, compiled, Δ and ±."""
     sides: list[float | None] = (
-        [one.eager, one.compiled]
-        if isinstance(one, Sums)
-        else [side.median if side else None for side in (one.eager, one.compiled)]
+        [region_row.eager, region_row.compiled]
+        if isinstance(region_row, Sums)
+        else [side.median if side else None for side in (region_row.eager, region_row.compiled)]
     )
-    return [*map(unit.text, sides), unit.signed(one.difference), unit.text(one.noise)]
+    return [*map(unit.text, sides), unit.signed(region_row.difference), unit.text(region_row.noise)]
 
 
 def name_of(row: RegionRow) -> str:
@@ -163,4 +163,4 @@ def place_of(row: RegionRow, names: FileNames, main: str, room: int) -> str:
     The module, or what else is known, if it has no line."""
     if not row.locations:
         return keep_end(plain(where(row)), room)
-    return names.few([(one.file, one.line) for one in row.locations], main, room)
+    return names.few([(location.file, location.line) for location in row.locations], main, room)

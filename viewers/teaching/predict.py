@@ -163,19 +163,19 @@ class Quiz:
             return True
         if self.full(graph) or (truth.choice == APART and truth.rule == NOTHING_SHARED):
             return False
-        had = [one.truth.choice for one in self._about(graph) if one.truth is not None]
+        had = [guess.truth.choice for guess in self._about(graph) if guess.truth is not None]
         same = had.count(truth.choice)
         return same - (len(had) - same) <= _AHEAD
 
     def next(self, truths: Truths) -> Question | None:
         """The next question of a recorded trace, in its order; None if there is none left."""
         questions = truths.askable()
-        place = {one.id: index for index, one in enumerate(questions)}
+        place = {question.id: index for index, question in enumerate(questions)}
         last = place.get(self.guesses[-1].question.id, -1) if self.guesses else -1
-        for one in questions[last + 1 :]:
-            truth = truths.truth(one.id)
-            if truth is not None and self.takes(one.id, one.graph, truth):
-                return one
+        for question in questions[last + 1 :]:
+            truth = truths.truth(question.id)
+            if truth is not None and self.takes(question.id, question.graph, truth):
+                return question
         return None
 
     def _about(self, graph: str) -> list[Guess]:
@@ -222,7 +222,7 @@ def hint(first: Sequence[SchedulerNode], second: Sequence[SchedulerNode]) -> str
 def lessons(missed: Sequence[Guess]) -> list[tuple[str, list[Guess]]]:
     """Rule -> the guesses that it proved wrong, the rule that did so most often first."""
     truths = [(guess.truth, guess) for guess in missed if guess.truth is not None]
-    found = grouped((one.rule if one.choice == APART else "", guess) for one, guess in truths)
+    found = grouped((truth.rule if truth.choice == APART else "", guess) for truth, guess in truths)
     return sorted(found.items(), key=lambda item: -len(item[1]))
 
 

@@ -58,19 +58,23 @@ _ROLES: dict[str, Role] = {"faster": "good", "slower": "bad"}
 
 def call_lines(difference: Difference) -> list[TextLine]:
     """Whole calls of both sides, where they were timed in turn."""
-    calls = [one for one in difference.measured if one.record.scope == "call"]
-    return [line((call_words(one), _ROLES.get(one.outcome, "text")), hang=2) for one in calls]
+    calls = [
+        measured_difference
+        for measured_difference in difference.measured
+        if measured_difference.record.scope == "call"
+    ]
+    return [line((call_words(call), _ROLES.get(call.outcome, "text")), hang=2) for call in calls]
 
 
 def effect_lines(effects: Sequence[Effect], most: int, told: str = "") -> list[TextLine]:
     """An effect a line, its cause below; `told`: a cause that was given above."""
     lines = []
-    for one in effects[:most]:
-        where = f"{one.place}  " if one.place else ""
-        glyph = (f"{TONE_GLYPHS[one.tone]} ", TONES[one.tone])
-        lines.append(line(glyph, (where, "dim"), effect_words(one), hang=2))
-        if one.cause and one.cause != told:
-            lines.append(line(("    because  ", "dim"), (one.cause, "dim"), hang=13))
+    for effect in effects[:most]:
+        where = f"{effect.place}  " if effect.place else ""
+        glyph = (f"{TONE_GLYPHS[effect.tone]} ", TONES[effect.tone])
+        lines.append(line(glyph, (where, "dim"), effect_words(effect), hang=2))
+        if effect.cause and effect.cause != told:
+            lines.append(line(("    because  ", "dim"), (effect.cause, "dim"), hang=13))
     if len(effects) > most:
         lines.append(line((f"  {plural(len(effects) - most, 'effect')} more", "dim")))
     return lines
@@ -84,7 +88,7 @@ def _sentence(effect: Effect) -> str:
 def figures_lines(difference: Difference, width: int, code: bool = False) -> list[TextLine]:
     """Below the effects: figures, and what differs, kind by kind."""
     found = blocks(difference, width, code, graphs=same_cut(difference))
-    return [one for block in found for one in (BLANK, *block)]
+    return [text_line for block in found for text_line in (BLANK, *block)]
 
 
 SUBJECT = 16
@@ -121,7 +125,7 @@ def blocks(
 
 def same_cut(difference: Difference) -> bool:
     """Whether graphs are cut alike, so that their kernels can be compared one by one."""
-    return not any(one.kind in OTHER_GRAPHS for one in difference.effects)
+    return not any(effect.kind in OTHER_GRAPHS for effect in difference.effects)
 
 
 def with_code(difference: Difference, change: KernelChange) -> bool:
@@ -131,15 +135,18 @@ def with_code(difference: Difference, change: KernelChange) -> bool:
 
 def _settings(difference: Difference, whole: bool) -> list[TextLine]:
     return [
-        line((f"{one.name}  ", "dim"), f"{one.before or 'default'} → {one.after or 'default'}")
-        for one in difference.settings
-        if one.name != "file" and (whole or one.name.count("/") <= 2)
+        line(
+            (f"{setting.name}  ", "dim"),
+            f"{setting.before or 'default'} → {setting.after or 'default'}",
+        )
+        for setting in difference.settings
+        if setting.name != "file" and (whole or setting.name.count("/") <= 2)
     ]
 
 
 def _figures(difference: Difference, width: int) -> list[TextLine]:
-    changed = [one for one in difference.figures if one.changed]
-    rows: list[Sequence[Cell]] = [[(one.what, "dim"), change_text(one)] for one in changed]
+    changed = [figure for figure in difference.figures if figure.changed]
+    rows: list[Sequence[Cell]] = [[(figure.what, "dim"), change_text(figure)] for figure in changed]
     nests: list[Sequence[Cell]] = []
     for change in difference.changed_kernels:
         before, after = change.nests
@@ -155,7 +162,8 @@ def _counted(what: str, changes: Sequence[Figure], width: int) -> list[TextLine]
     if not changes:
         return []
     rows: list[Sequence[Cell]] = [
-        [_sign(one), f"{one.before} → {one.after}", one.what] for one in changes[:ROWS]
+        [_sign(change), f"{change.before} → {change.after}", change.what]
+        for change in changes[:ROWS]
     ]
     lines = [heading(what), *table(rows, "lrf", width, indent=2)]
     return [*lines, *_more(len(changes) - ROWS)]
@@ -170,17 +178,17 @@ def _more(count: int) -> list[TextLine]:
 
 
 def _decisions(difference: Difference, width: int) -> list[TextLine]:
-    found = difference.decisions
-    if not found.changes:
+    changes = difference.decisions
+    if not changes.changes:
         return []
     rows: list[Sequence[Cell]] = []
-    for one in found.changes[:DECISIONS]:
-        glyph, words = change_words(one)
-        reason = one.reason if one.change in ("refused", "other", "gone") else ""
-        rows.append([glyph, (one.kind, "dim"), one.subject, words, (reason, "dim")])
+    for change in changes.changes[:DECISIONS]:
+        glyph, words = change_words(change)
+        reason = change.reason if change.change in ("refused", "other", "gone") else ""
+        rows.append([glyph, (change.kind, "dim"), change.subject, words, (reason, "dim")])
     lines = [heading("decisions that changed"), *table(rows, "llflf", width, 2, (4,), SUBJECT)]
-    lines += _more(len(found.changes) - DECISIONS)
-    return [*lines, line((f"  {others_words(found)}", "dim"))]
+    lines += _more(len(changes.changes) - DECISIONS)
+    return [*lines, line((f"  {others_words(changes)}", "dim"))]
 
 
 def _kernels(difference: Difference, code: bool) -> list[TextLine]:
@@ -191,11 +199,12 @@ def _kernels(difference: Difference, code: bool) -> list[TextLine]:
     lines = [heading("kernels", f"{same} as before" if same else "")]
     across = len(set(difference.engines)) > 1
     alike = grouped(
-        ((one.label, one.kind if across else kernel_words(one)), one) for one in changed
+        ((change.label, change.kind if across else kernel_words(change)), change)
+        for change in changed
     )
     for (label, words), group in list(alike.items())[: None if code else KERNELS]:
-        for some in [[one] for one in group] if code else [group]:
-            ids = listed([each.id for one in some for each in one.after or one.before])
+        for some in [[change] for change in group] if code else [group]:
+            ids = listed([each.id for change in some for each in change.after or change.before])
             times = f" ×{len(some)}" if len(some) > 1 else ""
             lines.append(line("  ", (f"{ids} {label}{times}", "strong"), f"  {words}", hang=4))
             if code and with_code(difference, some[0]):
@@ -208,8 +217,10 @@ def _diff(diff: TextDiff) -> list[TextLine]:
     roles: dict[str, Role] = {"+": "good", "-": "bad", " ": "text"}
     for hunk in diff.hunks:
         lines.append(line((f"    {hunk.head}", "dim"), fixed=True))
-        for one in hunk.lines:
-            lines.append(line(f"  {one.sign} ", (one.text, roles[one.sign]), fixed=True))
+        for diff_line in hunk.lines:
+            lines.append(
+                line(f"  {diff_line.sign} ", (diff_line.text, roles[diff_line.sign]), fixed=True)
+            )
     return lines
 
 

@@ -104,19 +104,22 @@ def evidence_lines(summary: Summary) -> list[TextLine]:
         text = fusion_line(summary.fusion.fused, summary.fusion.rejected)
         lines.append(line(("fusion   ", "dim"), text, hang=9))
     if summary.stages:
-        total = sum(one.seconds for one in summary.stages)
+        total = sum(stage.seconds for stage in summary.stages)
         parts = [
-            f"{one.stage} {seconds_text(one.seconds)}"
-            for one in summary.stages
-            if one.seconds >= total / 50
+            f"{stage.stage} {seconds_text(stage.seconds)}"
+            for stage in summary.stages
+            if stage.seconds >= total / 50
         ]
         text = f"{seconds_text(total)}: {' · '.join(parts)}"
         lines.append(line(("compile  ", "dim"), text, hang=9))
     lines += _predicted(summary)
     asked = [cache for cache in summary.caches if cache.hits or cache.misses]
     if asked:
-        parts = [f"{one.cache} {one.hits} of {one.hits + one.misses} hit" for one in asked]
-        saved = max((one.saved_seconds or 0.0 for one in asked), default=0.0)
+        parts = [
+            f"{cache_use.cache} {cache_use.hits} of {cache_use.hits + cache_use.misses} hit"
+            for cache_use in asked
+        ]
+        saved = max((cache_use.saved_seconds or 0.0 for cache_use in asked), default=0.0)
         parts += [f"{seconds_text(saved)} of compiling saved"] if saved else []
         lines.append(line(("caches   ", "dim"), " · ".join(parts), hang=9))
     if summary.cudagraphs:
@@ -131,7 +134,7 @@ def _sent(recording: Recording) -> list[TextLine]:
         return []
     parts = [counted(found)]
     cuts = grouped(
-        (tuple(bytes_text(one.bytes) for one in record.buckets), record.compile_id)
+        (tuple(bytes_text(bucket.bytes) for bucket in record.buckets), record.compile_id)
         for record in recording.all(DdpBuckets)
         if len(record.buckets) > 1
     )
@@ -144,13 +147,13 @@ def _sent(recording: Recording) -> list[TextLine]:
 
 def _predicted(summary: Summary) -> list[TextLine]:
     """What the kernels predicted for a GPU would need."""
-    binaries = [one for row in summary.kernels.rows for one in row.binaries]
+    binaries = [binary for row in summary.kernels.rows for binary in row.binaries]
     if not binaries:
         return []
-    made = [one for one in binaries if not one.error]
-    registers = [one.registers for one in made if one.registers is not None]
-    spills = [one.spill_bytes for one in made if one.spill_bytes is not None]
-    archs = list(dict.fromkeys(one.arch for one in binaries))
+    made = [binary for binary in binaries if not binary.error]
+    registers = [binary.registers for binary in made if binary.registers is not None]
+    spills = [binary.spill_bytes for binary in made if binary.spill_bytes is not None]
+    archs = list(dict.fromkeys(binary.arch for binary in binaries))
     facts = [f"{plural(len(made), 'kernel')} predicted for {listed(archs)}"]
     if registers:
         facts.append(f"at most {max(registers)} registers")
@@ -166,7 +169,7 @@ def warning_lines(summary: Summary) -> list[TextLine]:
     """What this recording lacks: hooks that this torch does not support, then our own warnings."""
     hooks = summary.environment.hooks if summary.environment else ()
     said = [f"{NOT_IN_LOG}: {', '.join(summary.not_in_log)}"] if summary.not_in_log else []
-    said += [f"not recorded: {one.offers}: {one.reason}" for one in hooks if not one.available]
+    said += [f"not recorded: {hook.offers}: {hook.reason}" for hook in hooks if not hook.available]
     others = (warned.message for warned in summary.warnings if not warned.asked)
     messages = list(dict.fromkeys([*said, *others]))
     lines = [line(("note     ", "dim"), message, hang=9) for message in messages[:3]]
@@ -205,9 +208,9 @@ class Parts:
         # an engine whose part has only begun, or in which the recording ended
         alone = next(iter(recording.engines.values()), recording)
         self.recording = recording if columns else alone
-        self.recordings = [one.recording for one in columns] or [alone]
-        self.summaries = [one.summary for one in columns] or [summarise(alone)]
-        self.engines = [one.engine for one in columns] or [""]
+        self.recordings = [column.recording for column in columns] or [alone]
+        self.summaries = [column.summary for column in columns] or [summarise(alone)]
+        self.engines = [column.engine for column in columns] or [""]
 
     @property
     def first(self) -> Summary:
@@ -220,7 +223,7 @@ class Parts:
     @property
     def missing(self) -> list[str]:
         """What an option asked for but the recording lacks."""
-        return list(dict.fromkeys(text for one in self.summaries for text in one.missing))
+        return list(dict.fromkeys(text for summary in self.summaries for text in summary.missing))
 
     def views(self, wanted: str, width: int) -> list[tuple[str, SectionView]]:
         """What section `wanted` (`guards=all`) is drawn from, with the name of its engine: "" if
@@ -251,7 +254,7 @@ def findings_lines(
     whole = len(full)
     while whole > 1 and sum(sizes[:whole]) + len(full) - whole > room:
         whole -= 1
-    lines = [one for lines in full[:whole] for one in lines]
+    lines = [text_line for lines in full[:whole] for text_line in lines]
     left = max(1, room - sum(sizes[:whole]))
     rest = findings[whole:]
     shown = rest if len(rest) <= left else rest[: left - 1]

@@ -18,7 +18,7 @@ from tcw.viewers.plain import fit_encoding
 
 def to_text(lines: Iterable[TextLine], width: int) -> str:
     """The lines as plain text, without colours; ends with a newline."""
-    return "".join(one.text.rstrip() + "\n" for one in fitted(lines, width))
+    return "".join(line.text.rstrip() + "\n" for line in fitted(lines, width))
 
 
 def write(lines: Iterable[TextLine], stream: TextIO, width: int) -> None:
@@ -27,15 +27,15 @@ def write(lines: Iterable[TextLine], stream: TextIO, width: int) -> None:
     encoding = stream.encoding or "ascii"
     ready = fitted(lines, width)
     if not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-        for one in ready:
-            stream.write(fit_encoding(one.text.rstrip(), encoding) + "\n")
+        for line in ready:
+            stream.write(fit_encoding(line.text.rstrip(), encoding) + "\n")
         stream.flush()
         return
     colours = LIGHT if _light_terminal() else DARK
     console = Console(file=stream, width=max(width, 500), highlight=False, markup=False)
-    for one in ready:
+    for text_line in ready:
         shown = Text(end="\n", no_wrap=True)
-        for words, role in one.spans:
+        for words, role in text_line.spans:
             shown.append(fit_encoding(words, encoding), _style(role, colours))
         console.print(shown, soft_wrap=True)
 

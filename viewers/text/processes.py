@@ -94,24 +94,24 @@ class Several:
     @cached_property
     def summaries(self) -> dict[Process, Summary]:
         """Of each process; one for all that share a recording."""
-        recordings = {id(one.recording): one.recording for one in self.processes}
+        recordings = {id(process.recording): process.recording for process in self.processes}
         known = {id: summarise(recording) for id, recording in recordings.items()}
-        return {one: known[id(one.recording)] for one in self.processes}
+        return {process: known[id(process.recording)] for process in self.processes}
 
     @cached_property
     def groups(self) -> list[list[Process]]:
         """Processes that compiled the same, the largest group first."""
-        world = len({one.rank for one in self.processes})
-        several = len({id(one.recording) for one in self.processes}) > 1
+        world = len({process.rank for process in self.processes})
+        several = len({id(process.recording) for process in self.processes}) > 1
         keys: dict[int, object] = {}
-        for one, summary in self.summaries.items():
-            if id(one.recording) not in keys:
-                events = events_of(one.recording, world) if several else ()
+        for process, summary in self.summaries.items():
+            if id(process.recording) not in keys:
+                events = events_of(process.recording, world) if several else ()
                 steps = tuple((event.kind, event.key) for event in events)
-                keys[id(one.recording)] = (tuple(_facts(one, summary).items()), steps)
+                keys[id(process.recording)] = (tuple(_facts(process, summary).items()), steps)
         alike = grouped(
-            ((_program(summary), keys[id(one.recording)]), one)
-            for one, summary in self.summaries.items()
+            ((_program(summary), keys[id(process.recording)]), process)
+            for process, summary in self.summaries.items()
         )
         return sorted(alike.values(), key=len, reverse=True)
 
@@ -127,7 +127,7 @@ class Several:
         count = plural(number, "process")
         if number == 1:
             return f"{count} compiled"
-        results = len(self.groups) + len({one.glance.digest for one in self.unread})
+        results = len(self.groups) + len({unread.glance.digest for unread in self.unread})
         alike = "all the same" if results == 1 else f"{results} different results"
         return f"{count} compiled, {alike}"
 
@@ -135,11 +135,11 @@ class Several:
     def rows(self) -> list[tuple[str, str, str, str]]:
         """Name, program, counts, and how it ended unless that was well; of each process, or of
         each group."""
-        of_each = {one: _row(one, summary) for one, summary in self.summaries.items()}
+        of_each = {process: _row(process, summary) for process, summary in self.summaries.items()}
         rows = list(of_each.values())
         if len(rows) > ROWS:
             rows = [(who(members), *of_each[members[0]][1:]) for members in self.groups]
-        names = {one.file: one.name for one in self.processes}
+        names = {process.file: process.name for process in self.processes}
         unread = self.unread[: max(0, ROWS - len(rows))]
         return rows + [_unread_row(one, names) for one in unread]
 
@@ -149,8 +149,8 @@ class Several:
         were decoded."""
         if not self.unread:
             return ""
-        seconds = [one.glance.seconds for one in self.unread]
-        results = len({one.glance.digest for one in self.unread})
+        seconds = [unread.glance.seconds for unread in self.unread]
+        results = len({unread.glance.digest for unread in self.unread})
         return (
             f"{plural(len(self.unread), 'log')} of {results} further "
             "results, which differ only later, were only skimmed: "
@@ -161,22 +161,24 @@ class Several:
     def ranks(self) -> list[RankMember]:
         """The ranks by number. Of several processes of a rank, the first of the program that most
         ranks run."""
-        parts = min((one.compile or 0 for one in self.unread), default=0)
-        alike = Counter(one.usual for one in self.unread if (one.compile or 0) > parts)
-        programs = Counter(program_of(one) for one in self.processes if one.rank is not None)
+        parts = min((unread.compile or 0 for unread in self.unread), default=0)
+        alike = Counter(unread.usual for unread in self.unread if (unread.compile or 0) > parts)
+        programs = Counter(
+            program_of(process) for process in self.processes if process.rank is not None
+        )
         usual = programs.most_common(1)[0][0] if programs else ""
         found: dict[int, Process] = {}
-        for one in self.processes:
-            if one.rank is not None and program_of(one) == usual:
-                found.setdefault(one.rank, one)
+        for process in self.processes:
+            if process.rank is not None and program_of(process) == usual:
+                found.setdefault(process.rank, process)
         return [
             RankMember(
                 rank,
-                one.recording,
-                complete=_ended(one.recording) and not one.running,
-                alike=alike[one.file],
+                process.recording,
+                complete=_ended(process.recording) and not process.running,
+                alike=alike[process.file],
             )
-            for rank, one in sorted(found.items())
+            for rank, process in sorted(found.items())
         ]
 
     @cached_property
@@ -214,7 +216,7 @@ def report(
             lines.append(line((f"{who(members)}:", "accent"), hang=2))
         lines += explain(first.recording, width, height, show, trace)
     if len(groups) > REPORTS:
-        left = [one.file.name for members in groups[REPORTS:] for one in members]
+        left = [member.file.name for members in groups[REPORTS:] for member in members]
         lines += [BLANK, line(f"not shown: {listed(left)}", hang=2)]
     return lines
 
@@ -222,36 +224,36 @@ def report(
 def _later_runs(processes: Sequence[Process]) -> list[TextLine]:
     """What the caches did in a process that began after another of the same program had ended."""
     lines: list[TextLine] = []
-    for one, base in _after(processes)[:EFFECTS]:
-        alignment = Alignment(base.recording, one.recording)
-        found = [
+    for process, base in _after(processes)[:EFFECTS]:
+        alignment = Alignment(base.recording, process.recording)
+        effects = [
             replace(each, place=alignment.words(each.line) if each.line else "")
             for each in cache_effects(alignment)
         ]
-        if found:
-            title = f"{one.name}, after {base.name}"
-            lines += [BLANK, line((title, "strong"), hang=2), *effect_lines(found, EFFECTS)]
+        if effects:
+            title = f"{process.name}, after {base.name}"
+            lines += [BLANK, line((title, "strong"), hang=2), *effect_lines(effects, EFFECTS)]
     return lines
 
 
 def _after(processes: Sequence[Process]) -> list[tuple[Process, Process]]:
     """Each process that followed another of its program, and the last that it followed."""
 
-    def began(one: Process) -> float:
-        return one.recording.start.time if one.recording.start is not None else 0.0
+    def began(process: Process) -> float:
+        return process.recording.start.time if process.recording.start is not None else 0.0
 
     found = []
-    for one in sorted(processes, key=began):
+    for process in sorted(processes, key=began):
         before = [
             each
             for each in processes
-            if program_of(each) == program_of(one)
-            and each.recording is not one.recording
-            and not are_ranks(each.recording, one.recording)
-            and follows(each.recording, one.recording)
+            if program_of(each) == program_of(process)
+            and each.recording is not process.recording
+            and not are_ranks(each.recording, process.recording)
+            and follows(each.recording, process.recording)
         ]
         if before:
-            found.append((one, max(before, key=began)))
+            found.append((process, max(before, key=began)))
     return found
 
 
@@ -260,31 +262,31 @@ def _ended(recording: Recording) -> bool:
     return recording.end is not None and recording.end.status != "incomplete"
 
 
-def program_of(one: Process) -> str:
+def program_of(process: Process) -> str:
     """The file that the process ran."""
-    settings = one.recording.settings
+    settings = process.recording.settings
     return settings.file if settings is not None else ""
 
 
 def _against(usual: Process, members: Sequence[Process]) -> list[TextLine]:
     """What these processes did differently from the largest group."""
     found, others = otherwise(usual, members[0])
-    lines = effect_lines(found, EFFECTS) or [line(f"· {one}", hang=2) for one in others]
+    lines = effect_lines(found, EFFECTS) or [line(f"· {other}", hang=2) for other in others]
     if not lines:  # the first difference has told it
         return []
     title = f"{who(members)} against {usual.name}"
     return [BLANK, line((title, "strong"), hang=2), *lines]
 
 
-def otherwise(usual: Process, one: Process) -> tuple[tuple[Effect, ...], list[str]]:
+def otherwise(usual: Process, process: Process) -> tuple[tuple[Effect, ...], list[str]]:
     """What a process did differently from the usual ones; differing facts if no effect differs."""
-    found = difference(usual.recording, one.recording).effects
-    pair = (usual.recording, one.recording)
+    effects = difference(usual.recording, process.recording).effects
+    pair = (usual.recording, process.recording)
     if follows(*pair) or follows(*reversed(pair)):  # cache lookups: in the order of the runs
-        found = tuple(each for each in found if each.kind != "cache")
-    if found:
-        return found, []
-    old, new = (_facts(each, summarise(each.recording)) for each in (usual, one))
+        effects = tuple(each for each in effects if each.kind != "cache")
+    if effects:
+        return effects, []
+    old, new = (_facts(each, summarise(each.recording)) for each in (usual, process))
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     return (), [
         f"{' '.join(filter(None, name))} "
@@ -295,45 +297,47 @@ def otherwise(usual: Process, one: Process) -> tuple[tuple[Effect, ...], list[st
 
 def who(members: Sequence[Process]) -> str:
     """`rank 0, rank 2`."""
-    return listed([one.name for one in members])
+    return listed([member.name for member in members])
 
 
-def _facts(one: Process, summary: Summary) -> dict[tuple[str, str], Value]:
+def _facts(process: Process, summary: Summary) -> dict[tuple[str, str], Value]:
     """What it compiled to, without times."""
     return {
         fact.key: fact.value
-        for fact in facts(one.recording, summary)
+        for fact in facts(process.recording, summary)
         if fact.unit in ("count", "bytes")
     }
 
 
-def _unread_row(one: Unread, names: Mapping[Path, str]) -> tuple[str, str, str, str]:
+def _unread_row(unread: Unread, names: Mapping[Path, str]) -> tuple[str, str, str, str]:
     counts = (
-        f"{plural(len(one.glance.starts), 'compile')}, "
-        f"{seconds_text(one.glance.seconds)} of compiling"
+        f"{plural(len(unread.glance.starts), 'compile')}, "
+        f"{seconds_text(unread.glance.seconds)} of compiling"
     )
-    differs = f"differs from {names[one.usual]} in compile {one.compile}" if one.compile else ""
-    return one.name, "", counts, differs
+    differs = (
+        f"differs from {names[unread.usual]} in compile {unread.compile}" if unread.compile else ""
+    )
+    return unread.name, "", counts, differs
 
 
-def _row(one: Process, summary: Summary) -> tuple[str, str, str, str]:
+def _row(process: Process, summary: Summary) -> tuple[str, str, str, str]:
     """Name, program, counts, and how it ended unless that was well."""
     ended = ""
-    if one.running:
+    if process.running:
         ended = "still running"
-    elif not _ended(one.recording):
+    elif not _ended(process.recording):
         ended = "killed, or cut off"
     elif summary.failure is not None:
         ended = summary.failure.type
-    return one.name, _program(summary), counts_of(one, summary), ended
+    return process.name, _program(summary), counts_of(process, summary), ended
 
 
-def counts_of(one: Process, summary: Summary) -> str:
+def counts_of(process: Process, summary: Summary) -> str:
     """`1 graph, no breaks, 1 recompile, 8 kernels, 2.5 s of compiling`."""
     recompiles = sum(len(cause.frames) for cause in summary.recompiles)
     seconds = sum(stage.seconds for stage in summary.stages)
-    if one.glance is not None and one.recording.file != one.file:
-        seconds = one.glance.seconds
+    if process.glance is not None and process.recording.file != process.file:
+        seconds = process.glance.seconds
     parts = [
         plural(summary.graphs, "graph"),
         plural(len(summary.breaks), "break"),
@@ -353,8 +357,11 @@ def _program(summary: Summary) -> str:
 def in_order(processes: Iterable[Process]) -> list[Process]:
     """By rank, then by start."""
 
-    def key(one: Process) -> tuple[float, float]:
-        start = one.recording.start
-        return (one.rank if one.rank is not None else float("inf"), start.time if start else 0.0)
+    def key(process: Process) -> tuple[float, float]:
+        start = process.recording.start
+        return (
+            process.rank if process.rank is not None else float("inf"),
+            start.time if start else 0.0,
+        )
 
     return sorted(processes, key=key)

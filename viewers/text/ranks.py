@@ -27,8 +27,8 @@ def ranks_lines(members: Sequence[RankMember], names: FileNames, width: int) -> 
     """The first difference, then the times; none of a single rank."""
     if len(members) < 2:
         return []
-    found = first_divergence(members)
-    lines = divergence_lines(found, names, width) if found is not None else []
+    divergence = first_divergence(members)
+    lines = divergence_lines(divergence, names, width) if divergence is not None else []
     times = times_lines(members)
     return [*([BLANK] if lines else []), *lines, *([BLANK] if times else []), *times]
 
@@ -97,13 +97,13 @@ def times_lines(members: Sequence[RankMember]) -> list[TextLine]:
     if stragglers:
         lines.append(line(("         ", "dim"), (_stragglers(stragglers), "warn"), hang=9))
     waits = [one for one in compile_times(members) if one.spread >= SHORT]
-    for one in waits[:3]:
-        name = f"{one.compile_id} {one.function}".strip()
+    for wait in waits[:3]:
+        name = f"{wait.compile_id} {wait.function}".strip()
         text = (
-            f"{name}: the others wait up to {seconds_text(one.spread)} for rank {one.slowest}, "
+            f"{name}: the others wait up to {seconds_text(wait.spread)} for rank {wait.slowest}, "
             "if they meet after it"
         )
-        lines.append(line(("waits    " if one is waits[0] else "         ", "dim"), text, hang=9))
+        lines.append(line(("waits    " if wait is waits[0] else "         ", "dim"), text, hang=9))
     if len(waits) > 3:
         lines.append(line((f"         {plural(len(waits) - 3, 'more compile')}", "dim")))
     return lines

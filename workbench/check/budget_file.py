@@ -67,7 +67,7 @@ class Accepted:
 
     def accept(self, torch: str, found: Iterable[Fact]) -> None:
         """Let exactly these facts hold under this version."""
-        now = {one.key: one.value for one in found}
+        now = {fact.key: fact.value for fact in found}
         if torch == self.torch:
             self.facts = now
             return
@@ -105,12 +105,12 @@ def _accepted(file: Path, name: str, table: Any) -> Accepted:
         raise BadBudget(f"{file}: {name} must be a table, [{name}]")
     rest = {key: value for key, value in table.items() if key != "torch"}
     versions = {key: rest.pop(key) for key in list(rest) if key.startswith("torch ")}
-    found = Accepted(str(table.get("torch", "")), _facts(file, name, rest))
+    accepted = Accepted(str(table.get("torch", "")), _facts(file, name, rest))
     for key, value in versions.items():
         if not isinstance(value, dict):
             raise BadBudget(f"{file}: [{name}.{json.dumps(key)}] must be a table")
-        found.versions[key.removeprefix("torch ")] = _facts(file, name, value)
-    return found
+        accepted.versions[key.removeprefix("torch ")] = _facts(file, name, value)
+    return accepted
 
 
 def _facts(file: Path, name: str, table: Mapping[str, Any]) -> dict[Key, Value]:

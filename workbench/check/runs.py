@@ -139,7 +139,7 @@ def _check(
         return Checked(_result(project, target, torch=torch, interrupted=True))
     found = facts(recording, summarise(recording), target.fused)
     counted = tuple(fact for fact in found if budgeted(fact, target.tolerances))
-    failed = any(one.group == "failure" for one in found)
+    failed = any(fact.group == "failure" for fact in found)
     if (failed and accepted is None) or end.status not in ("ok", "failed", "exited"):
         why = recording.failure
         words = f"the recording {end.status}" if settings else "the recording is cut off"
@@ -166,7 +166,7 @@ def _check(
         facts=len(counted),
         accepted_under="" if accepted.knows(torch) else accepted.torch,
     )
-    if base and any(one.fails for one in changes):
+    if base and any(change.fails for change in changes):
         result = _with_cause(result, target, recording, base, stop, record)
     seconds = time.monotonic() - began
     return Checked(replace(result, seconds=seconds), counted)
@@ -198,8 +198,8 @@ def _with_cause(
 
 def version_of(recording: Recording) -> str:
     """`2.13` of torch 2.13.0+cpu; "" if torch was not imported."""
-    found = recording.environment
-    return ".".join(found.torch.split("+")[0].split(".")[:2]) if found else ""
+    environment = recording.environment
+    return ".".join(environment.torch.split("+")[0].split(".")[:2]) if environment else ""
 
 
 def _result(project: Project, target: CheckTarget, **found: object) -> TargetResult:
@@ -236,7 +236,7 @@ def changed_since(
             before = parsed(budget, text_at(budget, revision))
         except BadBudget:
             before = {}
-    gone = {one for one in changed if not one.exists()}
+    gone = {path for path in changed if not path.exists()}
     return [
         target
         for target in project.targets
@@ -249,16 +249,16 @@ def changed_since(
 def reached_files(file: Path, root: Path, gone: Collection[Path] = ()) -> set[Path]:
     """The file and every file below `root` that it reaches. `gone`: deleted files, which an import
     may still name."""
-    found: set[Path] = set()
+    paths: set[Path] = set()
     left = [file.resolve()]
     main = file.resolve().parent
     while left:
-        one = left.pop()
-        if one in found or not one.is_relative_to(root):
+        path = left.pop()
+        if path in paths or not path.is_relative_to(root):
             continue
-        found.add(one)
-        left += _imported(one, (main, root, root / "src"), gone)
-    return found
+        paths.add(path)
+        left += _imported(path, (main, root, root / "src"), gone)
+    return paths
 
 
 def _imported(file: Path, roots: tuple[Path, ...], gone: Collection[Path]) -> Iterator[Path]:
@@ -286,8 +286,8 @@ def _modules(parts: list[str], roots: tuple[Path, ...], gone: Collection[Path]) 
         place = root
         for part in parts:
             place = place / part
-            for one in (place / "__init__.py", place.with_suffix(".py")):
-                if one.is_file() or one in gone:
-                    yield one.resolve()
+            for path in (place / "__init__.py", place.with_suffix(".py")):
+                if path.is_file() or path in gone:
+                    yield path.resolve()
         if (root / "__init__.py").is_file():
             yield (root / "__init__.py").resolve()

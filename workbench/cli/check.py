@@ -138,10 +138,10 @@ def command(ctx: click.Context, /, targets: tuple[str, ...], **_: object) -> int
     if given["accept"]:
         return _accept(file, budget, project, checked)
     _show(results, formats, project, outputs)
-    if any(one.outcome == "interrupted" for one in results):
+    if any(result.outcome == "interrupted" for result in results):
         return outputs.code(codes.INTERRUPTED)
     bad = ("better",) if given["strict"] else ()
-    failed = any(one.fails or one.outcome in bad for one in results)
+    failed = any(result.fails or result.outcome in bad for result in results)
     return outputs.code(codes.FINDING if failed else codes.OK)
 
 

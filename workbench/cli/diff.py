@@ -146,9 +146,9 @@ def _measured(
     from tcw.workbench.cli.in_turn import in_turn
 
     given = [
-        (one.start.settings, at.python)
-        for one, at in zip(sides, operands, strict=True)
-        if one.start is not None
+        (side.start.settings, at.python)
+        for side, at in zip(sides, operands, strict=True)
+        if side.start is not None
     ]
     with ProgressLine(sys.stderr, bool(ctx.params["quiet"])) as progress:
         return (in_turn(given, progress.see),)
@@ -203,7 +203,7 @@ def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Compared
         if not second:
             raise click.UsageError(f"of which file? tcw diff {first} FILE")
         return _at_revisions(ctx, first, Path(second))
-    files = [trace_in(Path(one)) for one in operands]
+    files = [trace_in(Path(operand)) for operand in operands]
     for file in files:
         existing_file(file)
     if base:
@@ -222,8 +222,8 @@ def operands_of(ctx: click.Context, operands: tuple[str, ...]) -> tuple[Compared
         )
     same = files[0].name == files[1].name
     names = [
-        f"{str(one) if same else one.name} {o}".rstrip()
-        for one, o in zip(files, (a, b), strict=True)
+        f"{str(path) if same else path.name} {o}".rstrip()
+        for path, o in zip(files, (a, b), strict=True)
     ]
     return ComparedSide(names[0], files[0], "", a), ComparedSide(names[1], files[1], "", b)
 

@@ -83,8 +83,8 @@ def checks(findings: Findings, guardian_fault: str) -> tuple[Check, ...]:
 
 def _release(version: str) -> tuple[int, int]:
     """Major and minor: `2.13.0+cpu` -> (2, 13)."""
-    found = re.match(r"(\d+)\.(\d+)", version)
-    return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
+    match = re.match(r"(\d+)\.(\d+)", version)
+    return (int(match.group(1)), int(match.group(2))) if match else (0, 0)
 
 
 def _torch(findings: Findings) -> _Result:

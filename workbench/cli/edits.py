@@ -49,7 +49,7 @@ def texts_of(before: Settings, after: Settings) -> dict[str, tuple[str, str]]:
     Raises `EditError`, OSError and UnicodeDecodeError.
     """
     found = {}
-    old, new = (by_file(one.edits, one.file) for one in (before, after))
+    old, new = (by_file(settings.edits, settings.file) for settings in (before, after))
     for file in {**old, **new}:
         with Path(file).open(encoding="utf-8", newline="") as stream:
             text = stream.read()

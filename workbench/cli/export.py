@@ -109,9 +109,9 @@ def _write_redacted(outputs: Outputs, file: Path, output: Path) -> int:
     with reading(file):
         records = list(redacted(read_trace(file).records))
     encode = msgspec.json.Encoder().encode
-    text = "".join(encode(one).decode() + "\n" for one in records)
+    text = "".join(encode(record).decode() + "\n" for record in records)
     if outputs.write("--output", output, text, TRACE):
-        removed = next(one.message for one in records if isinstance(one, Warned))
+        removed = next(record.message for record in records if isinstance(record, Warned))
         say(f"{output}: {removed}")
     return outputs.code(codes.OK)
 

@@ -40,9 +40,9 @@ def in_turn(
     times: tuple[list[float], list[float]] = ([], [])
     try:
         for bench in benches:  # compiles
-            found = bench.turn(1)
-            if found.reason:
-                return _unknown(found.reason)
+            call_times = bench.turn(1)
+            if call_times.reason:
+                return _unknown(call_times.reason)
         began = time.monotonic()
         for turn in range(TURNS):
             spent = time.monotonic() - began
@@ -50,10 +50,10 @@ def in_turn(
                 break
             order = (0, 1) if turn % 2 else (1, 0)
             for side in order:
-                found = benches[side].turn(ROUNDS)
-                if not found.seconds:
-                    return _unknown(found.reason)
-                times[side].append(median(found.seconds))
+                call_times = benches[side].turn(ROUNDS)
+                if not call_times.seconds:
+                    return _unknown(call_times.reason)
+                times[side].append(median(call_times.seconds))
     except Gone as gone:
         return _unknown(str(gone))
     finally:

@@ -72,9 +72,9 @@ def modes(
             continue
         recording = Recording()
 
-        def take(one: AnyRecord, recording: Recording = recording) -> None:
-            recording.feed([one])
-            see(one)
+        def take(record: AnyRecord, recording: Recording = recording) -> None:
+            recording.feed([record])
+            see(record)
 
         end = make(_settings(settings, way), trace=None, on_record=take)
         if end.status == "interrupted":
@@ -111,7 +111,7 @@ def row_of(way: Way, recording: Recording, end: End, base: Recording | None) -> 
     """The row of one recording; `base` is the recording of the default mode."""
     speed = recording.last(Speed)
     again = speed.compiled_again if speed is not None else 0
-    own = next((one for one in recording.all(Warned) if one.code == "own options"), None)
+    own = next((warned for warned in recording.all(Warned) if warned.code == "own options"), None)
     if speed is None or again or (way.mode and own is not None):
         said = own.message if own is not None and speed is not None else ""
         if again:

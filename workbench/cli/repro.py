@@ -127,26 +127,28 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
     ]
     if len(parts) > 1:
         del parts[-1]  # the whole trace repeats what its parts have
-    found = [(part, one) for part in parts for one in part.all(KernelPrecision)]
-    if all(one.within is None for _, one in found) and not wanted:
+    found = [(part, precision) for part in parts for precision in part.all(KernelPrecision)]
+    if all(precision.within is None for _, precision in found) and not wanted:
         if not of_trace and not recording.kernels:
             why = "was generated" if recording.graphs else "to compare: no graph was captured"
             return Written([line(f"no kernel {why}")], codes.OK)
         lines = [line("no kernel was compared with float64")]
         lines += _left_out(recording, found)
         return Written([*lines, line("record it with 'tcw profile --verify'")], codes.USAGE)
-    lines = [line(_counts([one for _, one in found])), *_left_out(recording, found)]
+    lines = [line(_counts([precision for _, precision in found])), *_left_out(recording, found)]
     part, chosen = _chosen(found, wanted)
     if chosen is None or part is None:
         if wanted:
-            ids = ", ".join(one.kernel for _, one in found)
+            ids = ", ".join(precision.kernel for _, precision in found)
             lines.append(line(f"no kernel {wanted}; the kernels are {ids}", hang=2))
             return Written(lines, codes.USAGE)
         return Written(lines, codes.OK)
     lines += [BLANK, *_about(part, chosen)]
     text = recording.text(chosen.repro) if chosen.repro else ""
     if not text:
-        why = chosen.repro_note or _elsewhere(recording, chosen, [one for _, one in found])
+        why = chosen.repro_note or _elsewhere(
+            recording, chosen, [precision for _, precision in found]
+        )
         lines.append(line(f"no file: {why}", hang=2))
     else:
         target = output or _named_after(chosen.kernel)
@@ -160,7 +162,7 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
         lines += [BLANK, line("wrote ", (str(target), "strong"), f": {shows}")]
         if of_trace:
             lines.append(line((_WHOSE, "dim"), hang=2))
-    wrong = any(one.within is False for _, one in found)
+    wrong = any(precision.within is False for _, precision in found)
     return Written(lines, codes.FINDING if wrong else codes.OK)
 
 
@@ -190,17 +192,23 @@ def _chosen(
     found: list[tuple[Recording, KernelPrecision]], wanted: str
 ) -> tuple[Recording | None, KernelPrecision | None]:
     """The kernel that was requested, else the first wrong one."""
-    for part, one in found:
-        if wanted in (one.kernel, _name(part, one)) if wanted else one.within is False:
-            return part, one
+    for part, precision in found:
+        if (
+            wanted in (precision.kernel, _name(part, precision))
+            if wanted
+            else precision.within is False
+        ):
+            return part, precision
     return None, None
 
 
-def _name(part: Recording, one: KernelPrecision) -> str:
-    return next((kernel.name for kernel in part.all(Kernel) if kernel.id == one.kernel), "")
+def _name(part: Recording, precision: KernelPrecision) -> str:
+    return next((kernel.name for kernel in part.all(Kernel) if kernel.id == precision.kernel), "")
 
 
-def _elsewhere(recording: Recording, one: KernelPrecision, every: list[KernelPrecision]) -> str:
+def _elsewhere(
+    recording: Recording, precision: KernelPrecision, every: list[KernelPrecision]
+) -> str:
     """Why a recording has no file for this kernel, and which command makes one."""
     have = ", ".join(other.kernel for other in every if other.repro)
     what = (
@@ -208,12 +216,12 @@ def _elsewhere(recording: Recording, one: KernelPrecision, every: list[KernelPre
     )
     settings = recording.settings
     file = FILE if settings is None or settings.redacted else Path(settings.file).name
-    return f"{what}; 'tcw repro {file} --kernel {one.kernel}' makes one for this kernel"
+    return f"{what}; 'tcw repro {file} --kernel {precision.kernel}' makes one for this kernel"
 
 
 def _counts(found: list[KernelPrecision]) -> str:
-    wrong = [one.kernel for one in found if one.within is False]
-    right = sum(one.within is True for one in found)
+    wrong = [precision.kernel for precision in found if precision.within is False]
+    right = sum(precision.within is True for precision in found)
     left = len(found) - right - len(wrong)
     many = "kernel" if len(found) == 1 else "kernels"
     words = f"{len(found)} {many}: {right} within rounding of float64"
@@ -226,12 +234,16 @@ def _left_out(
     recording: Recording, found: Sequence[tuple[Recording, KernelPrecision]]
 ) -> list[TextLine]:
     """What was not compared, by reason."""
-    left = grouped(((one.graph, one.reason), one.kernel) for _, one in found if one.within is None)
+    left = grouped(
+        ((precision.graph, precision.reason), precision.kernel)
+        for _, precision in found
+        if precision.within is None
+    )
     lines = [
         line(f"  {listed(names)} of {graph}: {reason or 'not compared'}", hang=4)
         for (graph, reason), names in left.items()
     ]
-    said = [line(f"  {one.message}", hang=4) for one in recording.all(Warned) if one.asked]
+    said = [line(f"  {warned.message}", hang=4) for warned in recording.all(Warned) if warned.asked]
     more = len(lines) - _REASONS
     return [*lines[:_REASONS], *([line(f"  {more:,} more reasons")] if more > 0 else []), *said]
 
@@ -240,36 +252,36 @@ _REASONS = 8
 """Most reasons for not comparing that are listed."""
 
 
-def _about(part: Recording, one: KernelPrecision) -> Iterator[TextLine]:
-    kernel = next((kernel for kernel in part.all(Kernel) if kernel.id == one.kernel), None)
-    role: Role = "bad" if one.within is False else "good" if one.within else "dim"
-    verdict = {False: "wrong", True: "right", None: "not compared"}[one.within]
-    title = f"{one.kernel} {kernel.name}" if kernel is not None else one.kernel
+def _about(part: Recording, precision: KernelPrecision) -> Iterator[TextLine]:
+    kernel = next((kernel for kernel in part.all(Kernel) if kernel.id == precision.kernel), None)
+    role: Role = "bad" if precision.within is False else "good" if precision.within else "dim"
+    verdict = {False: "wrong", True: "right", None: "not compared"}[precision.within]
+    title = f"{precision.kernel} {kernel.name}" if kernel is not None else precision.kernel
     yield line((title, "strong"), "  ", (verdict, role), fixed=True)
     if kernel is not None:
         places = ", ".join(f"{Path(at.file).name}:{at.line}" for at in kernel.locations[:4])
-        yield line((f"  {kernel.label}  {places}  {one.graph}", "dim"), hang=2)
-    if one.outputs:
-        width = max(len("result"), *(len(output.node) for output in one.outputs))
+        yield line((f"  {kernel.label}  {places}  {precision.graph}", "dim"), hang=2)
+    if precision.outputs:
+        width = max(len("result"), *(len(output.node) for output in precision.outputs))
         head = f"  {'result':{width}}  {'error':>8}  {'eager':>8}  {'bound':>8}"
         yield line((head, "dim"), fixed=True)
-        for output in one.outputs:
+        for output in precision.outputs:
             numbers = (output.error, output.eager_error, output.bound)
             row = "  ".join(f"{_share(number):>8}" for number in numbers)
             yield line(f"  {output.node:{width}}  {row}", (f"  {output.note}", "bad"), hang=4)
-    if one.reason:
-        yield line((f"  {one.reason}", "dim"), hang=2)
+    if precision.reason:
+        yield line((f"  {precision.reason}", "dim"), hang=2)
 
 
 def _share(value: float) -> str:
     return "0" if not value else "not near" if value > 1e30 else f"{value:.1e}"
 
 
-def _shows(one: KernelPrecision) -> str:
-    if one.reproduces is None:
-        return f"run alone, it failed: {one.repro_note}"
-    if one.reproduces:
+def _shows(precision: KernelPrecision) -> str:
+    if precision.reproduces is None:
+        return f"run alone, it failed: {precision.repro_note}"
+    if precision.reproduces:
         return "run alone, it shows the error"
-    if one.within is False:
+    if precision.within is False:
         return "run alone, the kernel is right: it is wrong only within its graph"
     return "run alone, it is right too"

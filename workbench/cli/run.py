@@ -221,7 +221,7 @@ def run_program(program: Sequence[str], folder: Path, size: int = 0) -> int:
 @contextmanager
 def _signals_held() -> Iterator[set[signal.Signals]]:
     """Hold back the signals that `_waited` takes one by one; yields the mask from before."""
-    ignored = {one for one in _PASSED_ON if signal.getsignal(one) is signal.SIG_IGN}
+    ignored = {signals for signals in _PASSED_ON if signal.getsignal(signals) is signal.SIG_IGN}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (_PASSED_ON - ignored) | {signal.SIGCHLD})
     mask = {one for one in before if isinstance(one, signal.Signals)}
     try:

@@ -118,24 +118,24 @@ def tried(settings: Settings, recording: Recording, see: OnRecord) -> Iterator[R
 def _together(base: Settings, made: Sequence[tuple[Suggestion, Trial]]) -> Suggestion | None:
     """The kept changes that do not contradict each other, one per group, best first, without those
     that another one includes. None if there are fewer than two."""
-    suggested = {trial.id: one for one, trial in made}
+    suggested = {trial.id: suggestion for suggestion, trial in made}
     chosen: list[Suggestion] = []
     settings = base
     for trial in best_of_groups([trial for _, trial in made]):
-        one = suggested[trial.id]
-        changed = changed_by(settings, one.options)
+        suggestion = suggested[trial.id]
+        changed = changed_by(settings, suggestion.options)
         if not changed.reason and not _contradicts(base, settings, changed.settings):
-            chosen.append(one)
+            chosen.append(suggestion)
             settings = changed.settings
-    unlike = {frozenset(_items(one.options)): one for one in reversed(chosen)}
+    unlike = {frozenset(_items(suggestion.options)): suggestion for suggestion in reversed(chosen)}
     within = {items for items in unlike if any(items < others for others in unlike)}
-    chosen = [one for items, one in reversed(unlike.items()) if items not in within]
+    chosen = [suggestion for items, suggestion in reversed(unlike.items()) if items not in within]
     if len(chosen) < 2:
         return None
-    every = dict.fromkeys(item for one in chosen for item in _items(one.options))
+    every = dict.fromkeys(item for suggestion in chosen for item in _items(suggestion.options))
     return Suggestion(
         TOGETHER,
-        "together: " + ", ".join(one.words for one in chosen),
+        "together: " + ", ".join(suggestion.words for suggestion in chosen),
         tuple(option for item in every for option in item),
     )
 
@@ -187,11 +187,11 @@ def _trial(bench: TrialWorker, suggestion: Suggestion, least: float | None = Non
     if change.settings == bench.base:
         return structs.replace(unmeasured, reason="the profile already has it")
     try:
-        ran, found = bench.against_base(change.settings)
+        ran, what_if = bench.against_base(change.settings)
     except Gone as gone:
         return structs.replace(unmeasured, reason=str(gone))
-    if found is None or found.before is None:
-        reason = ran.failed or (found.reason if found is not None else "it was not measured")
+    if what_if is None or what_if.before is None:
+        reason = ran.failed or (what_if.reason if what_if is not None else "it was not measured")
         return structs.replace(unmeasured, reason=reason)
     words = unmeasured.words
     fewer = ran.compiles < bench.compiles
@@ -208,13 +208,13 @@ def _trial(bench: TrialWorker, suggestion: Suggestion, least: float | None = Non
     measured = structs.replace(
         unmeasured,
         words=words,
-        before=found.before,
-        after=found.after,
-        difference=found.difference,
-        noise=found.noise,
-        equal=found.within,
+        before=what_if.before,
+        after=what_if.after,
+        difference=what_if.difference,
+        noise=what_if.noise,
+        equal=what_if.within,
     )
-    reason = _against(found, fewer, ran.refused, least)
+    reason = _against(what_if, fewer, ran.refused, least)
     command = "" if reason else asks_for(bench.given, suggestion.options)
     return structs.replace(measured, kept=not reason, reason=reason, command=command)
 
@@ -269,10 +269,10 @@ class TrialWorker:
         self._ready()
         assert self._driver is not None
         self._driver.send(TimeCalls(run=1, rounds=rounds))
-        found = self._last(CallTimes)
-        if found is None:
+        times = self._last(CallTimes)
+        if times is None:
             raise Gone("nothing was timed")
-        return found
+        return times
 
     def close(self) -> None:
         driver, self._driver = self._driver, None
@@ -336,8 +336,8 @@ class TrialWorker:
 
     def _last(self, kind: type[Found]) -> Found | None:
         """The last record of a kind that a measurement leaves."""
-        found = [one for one in self._until_waiting() if isinstance(one, kind)]
-        return found[-1] if found else None
+        kinds = [record for record in self._until_waiting() if isinstance(record, kind)]
+        return kinds[-1] if kinds else None
 
 
 def started_by(python: str = "") -> Start:

@@ -26,7 +26,9 @@ class Outputs:
 
     def __init__(self, *settings: Settings) -> None:
         self._taken = {
-            Path(file): "a file that the run reads" for one in settings for file in _read(one)
+            Path(file): "a file that the run reads"
+            for setting in settings
+            for file in _read(setting)
         }
         self._failed = False
 

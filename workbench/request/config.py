@@ -163,10 +163,10 @@ def converted(ctx: click.Context, option: click.Option, value: Any, where: str) 
 
 def options_of(command: click.Command) -> dict[str, click.Option]:
     """Each option by its command-line names, without the dashes."""
-    found = [one for one in command.params if isinstance(one, click.Option)]
+    params = [param for param in command.params if isinstance(param, click.Option)]
     return {
         _dashed(name): option
-        for option in found
+        for option in params
         for name in (option.name or "", *(given.lstrip("-") for given in option.opts))
     }
 

@@ -34,7 +34,7 @@ def existing_file(file: Path) -> None:
             raise click.UsageError(f"{file} is {what}, not a file")
         return
     folder = file.parent
-    names = [one.name for one in folder.iterdir() if one.is_file()] if folder.is_dir() else []
+    names = [path.name for path in folder.iterdir() if path.is_file()] if folder.is_dir() else []
     close = get_close_matches(file.name, names, n=1, cutoff=0.75)
     if not folder.is_dir():
         raise click.UsageError(f"{file} does not exist: no folder {folder}")

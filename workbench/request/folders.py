@@ -47,11 +47,11 @@ _NOTE_BYTES = 2000
 def traces(path: Path) -> list[Path]:
     """The traces in a folder by name, then the logs by rank. If there is only one log, and for a
     log itself: the processes that wrote it."""
-    found = [path]
+    paths = [path]
     if path.is_dir():
         own = sorted(one for one in path.iterdir() if one.suffix == TRACE and one.is_file())
-        found = [*own, *logs(path)]
-    return written_by(found[0]) if len(found) == 1 and is_log(found[0]) else found
+        paths = [*own, *logs(path)]
+    return written_by(paths[0]) if len(paths) == 1 and is_log(paths[0]) else paths
 
 
 def written_by(log: Path) -> list[Path]:
@@ -76,17 +76,17 @@ def only_trace(folder: Path) -> Path:
     """The trace in a folder that has one, or a log of one process. Raises `click.UsageError` with
     the choice otherwise."""
     with reading(folder):
-        found = traces(folder)
-    if not found:
+        paths = traces(folder)
+    if not paths:
         raise click.UsageError(
             f"{folder} is a folder without traces (*{TRACE}) or torch logs (*.log)"
         )
-    if len(found) > 1:
-        names = "\n".join(f"  {one}" for one in found)
+    if len(paths) > 1:
+        names = "\n".join(f"  {path}" for path in paths)
         raise click.UsageError(
-            f"{folder} has {len(found)} traces, one a process; name one of them:\n{names}"
+            f"{folder} has {len(paths)} traces, one a process; name one of them:\n{names}"
         )
-    return found[0]
+    return paths[0]
 
 
 def trace_in(path: Path) -> Path:
@@ -197,10 +197,10 @@ def _read(files: list[Path]) -> tuple[list[Process], list[Unread]]:
         for file, look in seen.items():
             first.setdefault(look.digest, file)
         one_of_each = set(first.values())
-        apart = [one for one in divergences(seen) if one.file in one_of_each]
+        apart = [divergence for divergence in divergences(seen) if divergence.file in one_of_each]
         left = _left_unread(apart, seen, known)
         tried = [*(file for file in files if file not in seen), *first.values()]
-        known |= dict(_opened(one for one in tried if one not in known and one not in left))
+        known |= dict(_opened(path for path in tried if path not in known and path not in left))
         processes, unread = [], []
         for file in files:
             glance = seen.get(file)
@@ -235,10 +235,10 @@ def _left_unread(
     those beyond `DECODED` bytes, but never the usual one and the first that parts from it."""
     left: dict[Path, int | None] = {}
     size = 0
-    for number, one in enumerate(apart):
-        size += seen[one.file].size
-        if number > 1 and size > DECODED and one.file not in known:
-            left[one.file] = one.compile
+    for number, divergence in enumerate(apart):
+        size += seen[divergence.file].size
+        if number > 1 and size > DECODED and divergence.file not in known:
+            left[divergence.file] = divergence.compile
     return left
 
 

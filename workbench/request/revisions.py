@@ -76,7 +76,7 @@ def at_revision(file: Path, revision: str) -> Iterator[Path]:
 
 def repository(file: Path) -> Path:
     """The top of the repository that a file is in, or would be. Raises `NoRevision`."""
-    folder = next(one for one in file.resolve().parents if one.is_dir())
+    folder = next(parent for parent in file.resolve().parents if parent.is_dir())
     try:
         printed = git(folder, "rev-parse", "--show-toplevel")
     except NoRevision as error:

@@ -127,8 +127,8 @@ class Workbench(App[None]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Textual's own, and the glyphs that this terminal can show."""
-        found = super().get_line_filters()
-        return [*found, self._ascii] if self._ascii.enabled else found
+        filters = super().get_line_filters()
+        return [*filters, self._ascii] if self._ascii.enabled else filters
 
     def on_mount(self) -> None:
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
@@ -154,11 +154,11 @@ class Workbench(App[None]):
 
     def _followed(self) -> None:
         try:
-            found = self.follow() if self.follow is not None else None
+            several = self.follow() if self.follow is not None else None
         finally:
             self._looking = False
-        if found is not None:
-            self.call_from_thread(self._now_several, found)
+        if several is not None:
+            self.call_from_thread(self._now_several, several)
 
     def _now_several(self, found: Several) -> None:
         """Processes have come, or gone on."""

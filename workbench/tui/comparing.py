@@ -43,7 +43,9 @@ class Comparing(Controller):
         new = history.wanted != history.kept
         if asked is not None and not self.view.playhead and not new:
             choice = decision_bar.choice_of(asked, "v" if asked.default != APART else "f")
-            against = next((one for one in asked.forbidden if one.choice == choice), None)
+            against = next(
+                (forbidden for forbidden in asked.forbidden if forbidden.choice == choice), None
+            )
             if against is not None:
                 reason = f": {against.reason}" if against.reason else ""
                 said = plain(f"{choice} is forbidden by rule {against.rule}{reason}")

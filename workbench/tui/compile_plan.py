@@ -114,7 +114,7 @@ def reviewed(wanted: Settings, recording: Recording, allowed: Allowed) -> Compil
         _checked(wanted), file=str(file), model=allowed.model or wanted.model
     )
     listed = tuple(plan_lines(settings, wanted, allowed, differs))
-    if sum(len(one.value) + len(one.note) for one in listed) > MOST_CHARACTERS:
+    if sum(len(line.value) + len(line.note) for line in listed) > MOST_CHARACTERS:
         raise RunRefused(
             "The trace asks for more than a person can review: compile the file with tcw step"
         )
@@ -155,14 +155,14 @@ def _checked(wanted: Settings) -> Settings:
     """As a command line could have asked for it, spelled as it will be run."""
     try:
         torch_settings = tuple(read_setting(line).code for line in wanted.torch_settings)
-        edits = [read_edit(one) for one in wanted.edits]
+        edits = [read_edit(edit) for edit in wanted.edits]
         for text in wanted.inputs:
             parse_inputs(text)
     except (SettingError, EditError, SpecificationError) as error:
         raise RunRefused(_cut(f"The trace asks for what cannot be read: {error}")) from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise RunRefused("The trace asks for what cannot be read") from error
-    strange = [str(one) for one in edits if one.kind not in KINDS or _leads_out(one.file)]
+    strange = [str(edit) for edit in edits if edit.kind not in KINDS or _leads_out(edit.file)]
     strange += [wanted.mode] if wanted.mode not in ("", *MODES) else []
     strange += [wanted.arch] if not re.fullmatch(r"(sm_\d{1,4}a?)?", wanted.arch, re.ASCII) else []
     if strange:
@@ -204,8 +204,8 @@ def plan_lines(
         yield PlanLine("inputs", "those of the file")
     for argument in settings.arguments:
         yield PlanLine("argument", argument, "of the script, in sys.argv")
-    for one in settings.edits:
-        yield PlanLine("edit", one, "on a copy, in memory")
+    for edit in settings.edits:
+        yield PlanLine("edit", edit, "on a copy, in memory")
     for line in settings.torch_settings:
         yield PlanLine("set", line, "a setting of torch can name programs that are run", warns=True)
     for id, choice in settings.overrides.items():

@@ -32,7 +32,7 @@ class Deciding(Controller):
 
     def arrived(self, records: list[AnyRecord]) -> None:
         """Show a refusal of an answer that came with new records."""
-        warned = [one for one in records if isinstance(one, Warned) and one.asked]
+        warned = [record for record in records if isinstance(record, Warned) and record.asked]
         if warned and self.view.driven:
             self.desk.say(f"✗ {plain(warned[-1].message)}")
 
@@ -82,7 +82,7 @@ class Deciding(Controller):
         if asked is not None and decision_bar.choice_of(asked, key) == asked.default:
             self.desk.say(f"{plain(asked.default)} is the engine's own choice: a accepts it")
         else:
-            self._answer(lambda one: decision_bar.choice_of(one, key))
+            self._answer(lambda decision: decision_bar.choice_of(decision, key))
 
     veto = command("Veto: choose otherwise", "v")(partialmethod(_overrule, "v"))
     force = command("Force the fusion", "f")(partialmethod(_overrule, "f"))
@@ -178,5 +178,5 @@ class Deciding(Controller):
         asked = view.asked
         shown = self.desk.focus_row.decision_shown
         ids = (asked.id if asked is not None else "", shown, view.pair)
-        found = (choice_of(self.view.recording, id) for id in ids if id)
-        return next((one for one in found if one is not None), None)
+        generator = (choice_of(self.view.recording, id) for id in ids if id)
+        return next((one for one in generator if one is not None), None)

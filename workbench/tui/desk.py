@@ -197,10 +197,10 @@ class Desk(Screen[None]):
     def focus_on(self, *names: str) -> None:
         """Focus the first of these panes that is on the screen, else the first pane."""
         shown = {pane.pane: pane for pane in reversed(self.panes())}
-        found = next((shown[name] for name in names if name in shown), None)
-        found = found or next(iter(self.stage.panes), None)
-        if found is not None:
-            self.set_focus(found)
+        view = next((shown[name] for name in names if name in shown), None)
+        view = view or next(iter(self.stage.panes), None)
+        if view is not None:
+            self.set_focus(view)
 
     def on_descendant_focus(self) -> None:
         for edge in self.query(Edge):

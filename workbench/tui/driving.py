@@ -173,7 +173,9 @@ class Driving(Controller):
         """Make the panes of breaks and recompiles show the one where the compile waits."""
         view, place = self.view, waiting.location
         here = refs.source(place.file, place.line) if place is not None else ""
-        sites = [number for number, one in enumerate(view.summary.breaks) if one.place.ref == here]
+        sites = [
+            number for number, site in enumerate(view.summary.breaks) if site.place.ref == here
+        ]
         view.site = sites[-1] if sites else view.site
         view.cause = max(0, len(view.summary.recompiles) - 1)
 

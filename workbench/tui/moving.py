@@ -58,9 +58,9 @@ class Moving(Controller):
 
     def focus_number(self, number: int) -> None:
         """Focus the pane with this number, where there is one."""
-        found = next((pane for pane in self.desk.panes() if pane.number == number), None)
-        if found is not None:
-            self.desk.set_focus(found)
+        view = next((pane for pane in self.desk.panes() if pane.number == number), None)
+        if view is not None:
+            self.desk.set_focus(view)
 
     def focus_counterpart(self, pane: PaneView) -> None:
         """Go from a row that opens nothing to the next pane with a highlighted row."""

@@ -145,30 +145,30 @@ class Palette(Dialog[PaletteChoice]):
         return sorted(kept, key=lambda c: not c.words.casefold().startswith(" ".join(words)))
 
     def _fill(self) -> None:
-        found = self.found()
-        self.index = max(0, min(self.index, len(found) - 1))
+        choices = self.found()
+        self.index = max(0, min(self.index, len(choices) - 1))
         prompt = Row(
             body=((f" {self.asks}: ", "key"), (plain(self.words), "text"), ("▏", "accent")),
-            right=((f"{len(found)} found  ", "dim"),) if len(found) > self.HEIGHT else (),
+            right=((f"{len(choices)} found  ", "dim"),) if len(choices) > self.HEIGHT else (),
         )
         rows: list[tuple[Row, Tint]] = [(prompt, "title"), (BLANK, "title")]
-        first = max(0, min(self.index - self.HEIGHT // 2, len(found) - self.HEIGHT))
-        for number, choice in enumerate(found[first : first + self.HEIGHT], start=first):
+        first = max(0, min(self.index - self.HEIGHT // 2, len(choices) - self.HEIGHT))
+        for number, choice in enumerate(choices[first : first + self.HEIGHT], start=first):
             row = Row(
                 body=(("  ", "text"), (pad(plain(choice.words), 44), "text")),
                 right=((choice.key + "  ", "accent"),),
             )
             rows.append((row, "selected" if number == self.index else "title"))
-        if not found:
+        if not choices:
             rows.append((Row(body=(("  no command has these words", "dim"),)), "title"))
         self.fill(rows, 64, min(self.HEIGHT, len(self.choices)) + 3)
 
     def pressed(self, event: events.Key) -> None:
-        found = self.found()
+        choices = self.found()
         if event.key == "escape":
             self.dismiss(None)
         elif event.key == "enter":
-            self.dismiss(found[self.index] if found else None)
+            self.dismiss(choices[self.index] if choices else None)
         elif event.key in ("down", "ctrl+n", "tab"):
             self.index += 1
         elif event.key in ("up", "ctrl+p", "shift+tab"):
@@ -239,12 +239,12 @@ class Consent(Dialog[bool]):
             "on this machine, as you."
         )
         asked: list[Line] = [(("Run this?  ", "title"), (plain(self.why)[: width - 20], "accent"))]
-        return [*asked, *(((one, "dim"),) for one in wrap(said, width - 4)), ()]
+        return [*asked, *(((line, "dim"),) for line in wrap(said, width - 4)), ()]
 
     def _body(self, width: int) -> list[Line]:
         if not self.lines:
-            return [((one, "text"),) for one in wrap(self.why, width - 4)]
-        return [line for one in self.lines for line in _lines(one, width - 4)]
+            return [((line, "text"),) for line in wrap(self.why, width - 4)]
+        return [line for plan_line in self.lines for line in _lines(plan_line, width - 4)]
 
     def _foot(self) -> Line:
         if not self.lines:

@@ -89,8 +89,8 @@ class OverrideHistory:
 
     def run_with(self, settings: Settings) -> int:
         """The last run with exactly these settings, 0 for none."""
-        found = (number for number, had in reversed(self.runs.items()) if had == settings)
-        return next(found, 0)
+        items = (number for number, had in reversed(self.runs.items()) if had == settings)
+        return next(items, 0)
 
     @property
     def next_run(self) -> int:

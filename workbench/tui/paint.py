@@ -57,7 +57,7 @@ def paint(row: Row, width: int, left: int, theme: Theme, tint: Tint = "") -> lis
         *((words, role, edge) for words, role in right),
     ]
     if theme.name == "mono":
-        spans = [(one, role, on) for words, role, on in spans for one in _BLANKS.split(words)]
+        spans = [(part, role, on) for words, role, on in spans for part in _BLANKS.split(words)]
     return [
         Segment(words, theme.base(on, words.isspace()) + theme.style(role, on))
         for words, role, on in spans

@@ -197,7 +197,7 @@ def clicked(row: Row, commands: Commands, width: int, x: int) -> str:
 
 def _key(shown: str, commands: Commands) -> str:
     """Textual's name of a key that is written `shown`."""
-    named = (one.keys[0] for one in commands.all if one.shown == shown and one.keys)
+    named = (command.keys[0] for command in commands.all if command.shown == shown and command.keys)
     return next(named, KEYS.get(shown, shown))
 
 
@@ -229,7 +229,7 @@ def _answers(view: View) -> tuple[Hint, ...]:
     asked = view.asked
     if asked is None or asked.kind != FUSE:
         return DECIDE
-    idle = {asked.default, *(one.choice for one in asked.forbidden)}
+    idle = {asked.default, *(forbidden.choice for forbidden in asked.forbidden)}
     missing = {key for key, choice in (("veto", APART), ("force", FUSE)) if choice in idle}
     return tuple(hint for hint in DECIDE if hint[0] not in missing)
 

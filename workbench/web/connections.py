@@ -154,10 +154,10 @@ class Visitors:
         return None
 
     def _is_ours(self, host: str) -> bool:
-        found = _HOST.fullmatch(host)
-        if found is None or int(found[2] or 80) != self.number:
+        match = _HOST.fullmatch(host)
+        if match is None or int(match[2] or 80) != self.number:
             return False
-        name = found[1].strip("[]")
+        name = match[1].strip("[]")
         # Unlike a name, an address cannot be made to point elsewhere.
         return name in self._names or (self._everywhere and _is_address(name))
 

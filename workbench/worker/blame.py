@@ -93,7 +93,7 @@ def dumped_frames(dump: str) -> list[Location]:
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPED.sub(lambda found: chr(int(found[1] or found[2] or found[3], 16)), text)
+    return _ESCAPED.sub(lambda match: chr(int(match[1] or match[2] or match[3], 16)), text)
 
 
 Culprit = Literal["user", "torch", "tcw", "machine"]
@@ -165,31 +165,31 @@ def chain(error: BaseException, context: bool = False) -> Iterator[BaseException
     seen: list[BaseException] = []
     waiting: list[BaseException | None] = [error]
     while waiting and len(seen) < _MOST_CAUSES:
-        found = waiting.pop(0)
-        if found is None or any(found is other for other in seen):
+        exception = waiting.pop(0)
+        if exception is None or any(exception is other for other in seen):
             continue
-        seen.append(found)
-        inner = vars(found).get("inner_exception")
-        waiting.append(inner if isinstance(inner, BaseException) else found.__cause__)
-        if context and not found.__suppress_context__:
-            waiting.append(found.__context__)
+        seen.append(exception)
+        inner = vars(exception).get("inner_exception")
+        waiting.append(inner if isinstance(inner, BaseException) else exception.__cause__)
+        if context and not exception.__suppress_context__:
+            waiting.append(exception.__context__)
     yield from seen
 
 
 def machine_fault(error: BaseException) -> Blame | None:
     """The machine as the cause of `error`; None if nothing in its chain of causes shows that."""
-    for found in chain(error, context=True):
-        if class_name(found) == "InvalidCxxCompiler":
+    for exception in chain(error, context=True):
+        if class_name(exception) == "InvalidCxxCompiler":
             return Blame("machine", hint=COMPILER)
         hint = ""
-        if isinstance(found, OSError) and found.errno in _NUMBERS:
-            hint = _NUMBERS[found.errno]
-        elif isinstance(found, MemoryError):
+        if isinstance(exception, OSError) and exception.errno in _NUMBERS:
+            hint = _NUMBERS[exception.errno]
+        elif isinstance(exception, MemoryError):
             hint = MEMORY
         if hint:
-            return Blame("machine", _line(found), hint)
-        if not _users_words(found):
-            said = said_by_machine(message_of(found, _WHOLE))
+            return Blame("machine", _line(exception), hint)
+        if not _users_words(exception):
+            said = said_by_machine(message_of(exception, _WHOLE))
             if said is not None:
                 return said
     return None

@@ -274,14 +274,14 @@ class Child:
             self._selector.unregister(self._commands)
 
     def _read_records(self, data: bytes) -> None:
-        for found in self._decoder.feed(data):
-            if isinstance(found, End):
-                self.end = found
+        for record in self._decoder.feed(data):
+            if isinstance(record, End):
+                self.end = record
                 continue
-            if isinstance(found, Start):
-                self._worker = found.pid
-            self._autopsy.see(found)
-            self.trace.on_record(found)
+            if isinstance(record, Start):
+                self._worker = record.pid
+            self._autopsy.see(record)
+            self.trace.on_record(record)
 
     def _stderr(self, record: Record) -> None:
         self._autopsy.see(record)

@@ -68,7 +68,7 @@ def read_as(texts: Mapping[str, str], settings: Settings, root: str) -> None:
     _show(_texts, texts)
     _texts.clear()
     _texts.update(texts)
-    if _FINDER not in sys.meta_path and any(read_edit(one).file for one in settings.edits):
+    if _FINDER not in sys.meta_path and any(read_edit(edit).file for edit in settings.edits):
         sys.meta_path.insert(0, _FINDER)
 
 
@@ -106,17 +106,17 @@ class _Finder:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        found = PathFinder.find_spec(name, path, target)
-        if found is None or found.origin is None or not found.has_location:
+        spec = PathFinder.find_spec(name, path, target)
+        if spec is None or spec.origin is None or not spec.has_location:
             return None
-        file = os.path.abspath(found.origin)
+        file = os.path.abspath(spec.origin)
         if file not in _texts:
             return None
         return importlib.util.spec_from_file_location(
             name,
             file,
             loader=_Loader(name, file),
-            submodule_search_locations=found.submodule_search_locations,
+            submodule_search_locations=spec.submodule_search_locations,
         )
 
 

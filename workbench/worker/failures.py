@@ -107,14 +107,14 @@ def place_of(error: BaseException, root: str) -> Location | None:
         return Location(file=os.path.abspath(real.filename), line=real.lineno or 1)
     # the wrapped causes first: they are deeper
     causes = [*chain(error)][::-1]
-    for found in causes:
-        stack = getattr(found, "real_stack", None)
+    for exception in causes:
+        stack = getattr(exception, "real_stack", None)
         if stack:
             place = deepest([from_summary(frame) for frame in stack], root)
             if place is not None:
                 return place
-    for found in causes:
-        place = deepest(traceback_frames(found.__traceback__), root)
+    for base_exception in causes:
+        place = deepest(traceback_frames(base_exception.__traceback__), root)
         if place is not None:
             return place
     return None
@@ -158,12 +158,12 @@ def _formatted(error: BaseException, whole: bool = False, context: bool = True) 
     """The traceback as Python prints it, without our frames, and with only torch's deepest.
     `whole` keeps all frames; without `context`, exceptions that were being handled are left out."""
     try:
-        found = traceback.TracebackException.from_exception(error, limit=-200)
+        exception = traceback.TracebackException.from_exception(error, limit=-200)
         if not context:
-            found.__context__ = None
+            exception.__context__ = None
         if not whole:
-            _abridge(found)
-        text = "".join(found.format())
+            _abridge(exception)
+        text = "".join(exception.format())
     except BaseException as second:  # the user's __str__ runs here
         return f"(the traceback could not be formatted: {class_name(second)})"
     return text if len(text) <= _TRACEBACK_LIMIT else text[-_TRACEBACK_LIMIT:]

@@ -173,10 +173,10 @@ def sweep(folder: str) -> None:
         return
     try:
         with os.scandir(folder) as entries:
-            found = [entry.path for entry in entries if _CACHES.fullmatch(entry.name)]
+            paths = [entry.path for entry in entries if _CACHES.fullmatch(entry.name)]
     except OSError:
         return
-    for path in found[:_MOST_SWEPT]:
+    for path in paths[:_MOST_SWEPT]:
         with contextlib.suppress(OSError):
             entry = os.lstat(path)
             old = time.time() - entry.st_mtime > _OLD

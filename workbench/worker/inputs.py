@@ -206,10 +206,10 @@ def with_tensors(
         return torch.tensor(value)
 
     found = []
-    for one in sets:
-        names = list(named_arguments(signature, one.positional, {}))
-        positional = tuple(map(made, names, one.positional))
-        found.append(InputSet(positional, {k: made(k, v) for k, v in one.keyword.items()}))
+    for input_set in sets:
+        names = list(named_arguments(signature, input_set.positional, {}))
+        positional = tuple(map(made, names, input_set.positional))
+        found.append(InputSet(positional, {k: made(k, v) for k, v in input_set.keyword.items()}))
     missing = [name for name in wanted if name not in met]
     if missing:
         words = f"--as-tensor: no call has an argument {missing[0]!r}"

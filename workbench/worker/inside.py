@@ -50,7 +50,7 @@ class Inside:
         """Whether there is only one engine."""
         self._numbers = IdCounts()
 
-    def calls(self, one: EngineCalls) -> Ended:
+    def calls(self, engine_calls: EngineCalls) -> Ended:
         """Make all calls of an engine, then measure one of them step by step, or verify its
         kernels."""
         recorder, settings = self.recorder, self.recorder.settings
@@ -58,19 +58,19 @@ class Inside:
         kept = recorder.run if recorder.run is not None else []
         recorder.run, before = kept, len(kept)
         with collecting() as collected:
-            ended = one.all()
+            ended = engine_calls.all()
             unsettled = 0
-            if ended[0] == "ok" and one.reference is not None:
-                unsettled = self._settle(one.compiled, one.reference.twin.model)
+            if ended[0] == "ok" and engine_calls.reference is not None:
+                unsettled = self._settle(engine_calls.compiled, engine_calls.reference.twin.model)
         if not driven:
             recorder.run = None
-        if ended[0] != "ok" or one.reference is None:
+        if ended[0] != "ok" or engine_calls.reference is None:
             return ended
         apart = RecordedModel(
-            one.engine,
-            one.compiled,
-            one.seconds,
-            one.reference.twin,
+            engine_calls.engine,
+            engine_calls.compiled,
+            engine_calls.seconds,
+            engine_calls.reference.twin,
             collected,
             kept[before:],
             unsettled,
@@ -128,8 +128,8 @@ class Inside:
             self._nests(apart, inputs)
         if measured is not None and self.alone:
             with self.host.unrecorded():
-                found = speed_of(measured, apart, inputs, settings.grad)
-            recorder.emit(found)
+                speed = speed_of(measured, apart, inputs, settings.grad)
+            recorder.emit(speed)
 
     def _nests(self, apart: RecordedModel, inputs: InputSet) -> None:
         """Time the loop nests of its kernels, one by one."""

@@ -203,7 +203,7 @@ class Session:
         if reference is not None and not (looks_inside and len(done) == 1):
             if len(done) > 1:
                 self._compile_side_by_side(done)
-            engines = [one.as_compiled() for one in done]
+            engines = [calls.as_compiled() for calls in done]
             with self._limit_for_all(fails=len(done) > 1):
                 time_engines(host_of(recorder), reference.twin.model, engines, sets)
         return "ok", None
@@ -255,9 +255,9 @@ class Session:
         between."""
         torch._dynamo.reset()
         with self._limit_for_all(fails=False):
-            for one in done:
+            for calls in done:
                 beside_what_is_compiled()
-                one.compile_again()
+                calls.compile_again()
 
 
 def start_over(recorder: WorkerRecorder) -> None:

@@ -146,16 +146,16 @@ class _Parser:
 
     def items(self, end: str, depth: int) -> list[Argument]:
         self.at += 1
-        found: list[Argument] = []
+        arguments: list[Argument] = []
         self.space()
         while not self.peek(end):
-            found.append(self.argument(depth + 1))
+            arguments.append(self.argument(depth + 1))
             self.space()
             if not self.peek(end):
                 self.expect(",", f"',' or '{end}'")
                 self.space()
         self.at += 1
-        return found
+        return arguments
 
     def tensor(self, name: str, start: int) -> TensorSpecification:
         dtype = DTYPES.get(name, name if name in _LONG else "")
@@ -202,13 +202,13 @@ class _Parser:
         return low, high
 
     def string(self) -> str:
-        found = self.match(_STRING)
-        if not found:
+        match = self.match(_STRING)
+        if not match:
             raise self.error("unterminated string")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # do not warn of unknown escapes
-                return str(ast.literal_eval(found[0]))
+                return str(ast.literal_eval(match[0]))
         except (SyntaxError, ValueError) as error:
             raise self.error("invalid string literal") from error
 

@@ -139,7 +139,7 @@ def _owner(descriptor: int) -> int:
     inode = os.fstat(descriptor).st_ino
     with contextlib.suppress(OSError), open("/proc/locks", encoding="ascii") as stream:
         for line in stream:
-            found = re.search(r"FLOCK +\S+ +WRITE +(\d+) +\w+:\w+:(\d+) ", line)
-            if found and int(found[2]) == inode:
-                return int(found[1])
+            match = re.search(r"FLOCK +\S+ +WRITE +(\d+) +\w+:\w+:(\d+) ", line)
+            if match and int(match[2]) == inode:
+                return int(match[1])
     return 0

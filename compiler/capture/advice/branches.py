@@ -302,8 +302,8 @@ def _selectable(expression: ast.expr) -> bool:
 def _ternary(statement: ast.stmt | None) -> ast.IfExp | None:
     if not isinstance(statement, (ast.Assign, ast.AnnAssign, ast.Return, ast.Expr)):
         return None
-    found = [node for node in ast.walk(statement) if isinstance(node, ast.IfExp)]
-    return found[0] if len(found) == 1 else None
+    nodes = [node for node in ast.walk(statement) if isinstance(node, ast.IfExp)]
+    return nodes[0] if len(nodes) == 1 else None
 
 
 def _names(expression: ast.expr) -> set[str]:

@@ -63,7 +63,7 @@ class Broken(Message):
     def dedented(self) -> tuple[str, ...]:
         """The lines, less the indent of the first."""
         indent = _indent(self.lines[0]) if self.lines else 0
-        return tuple(one[indent:] if not one[:indent].strip() else one for one in self.lines)
+        return tuple(line[indent:] if not line[:indent].strip() else line for line in self.lines)
 
     @property
     def following(self) -> Iterator[tuple[int, ast.stmt]]:

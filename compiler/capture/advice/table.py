@@ -46,8 +46,8 @@ BOILERPLATE = (
 def advise(broken: Broken) -> tuple[Advice, ...]:
     """Our advice if there is any, else torch's own hints, useful ones first."""
     for family in FAMILIES:
-        if found := as_advice(family(broken)):
-            return (*found, *_loop(broken))
+        if advices := as_advice(family(broken)):
+            return (*advices, *_loop(broken))
     hints = sorted(broken.hints, key=lambda hint: hint.startswith(BOILERPLATE))
     return (*(Advice(text=hint, by="torch") for hint in hints), *_loop(broken))
 

@@ -159,9 +159,9 @@ _PARTED = (
 
 def _steps(vocabulary: Vocabulary) -> Iterator[str]:
     """A dtype of 16 bits, for `draws.cpp`: its significand's bits, and how to round to it."""
-    one, eight = vocabulary.lanes(1), vocabulary.lanes(8)
+    lanes, eight = vocabulary.lanes(1), vocabulary.lanes(8)
     for dtype, bits in (("float16", 11), ("bfloat16", 8)):
-        single = one.convert("x", "float32", dtype)
+        single = lanes.convert("x", "float32", dtype)
         yield f"struct {dtype}_steps {{"
         yield f"  enum {{ BITS = {bits} }};"
         yield f"  static INLINE float rounded(float x) {{ return {single}; }}"

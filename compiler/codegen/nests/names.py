@@ -70,4 +70,4 @@ def anonymous(body: str, names: list[str], comment: str = "//") -> str:
     number = {name: f"v{place}" for place, name in enumerate(dict.fromkeys(names))}
     bare = re.sub(rf"^\s*{comment}.*\n|\s+{comment} .*$", "", body, flags=re.MULTILINE)
     # what follows a point is an attribute, such as that of `tl.where`
-    return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda found: number.get(found[0], found[0]), bare)
+    return re.sub(r"(?<![\w.])[A-Za-z_]\w*", lambda match: number.get(match[0], match[0]), bare)

@@ -105,7 +105,7 @@ def _likeness(kernel: TritonKernel, literals: Sequence[_Literal]) -> object:
     """A key that is equal for kernels that can be joined."""
     text, _, tail = kernel.key.rpartition("\n")
     bare = _replaced(text, ("#",) * len(literals))
-    kinds = tuple(one.text if one.kept else one.kind for one in literals)
+    kinds = tuple(literal.text if literal.kept else literal.kind for literal in literals)
     return bare, tail, kernel.warps, kernel.sizes, kernel.divisible, kinds
 
 
@@ -114,10 +114,10 @@ def _literals(body: str, types: tuple[str, ...], small: bool) -> list[_Literal]:
     """The numbers in a kernel's code, in order. `small`: it has few positions to divide."""
     parents = _parents(body)
     functions = (node for node in parents if isinstance(node, ast.FunctionDef))
-    first = next(one.body[0].lineno for one in functions if one.name == "NAME")
+    first = next(function.body[0].lineno for function in functions if function.name == "NAME")
     words = {node.attr for node in parents if isinstance(node, ast.Attribute)} | set(types)
     sums = (n for n in parents if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Add))
-    steps = {one.right.id for one in sums if isinstance(one.right, ast.Name)}
+    steps = {bin_op.right.id for bin_op in sums if isinstance(bin_op.right, ast.Name)}
     rows = set(_rows(parents))
     found = []
     for place, node in zip(_places(body), _numbers(body), strict=True):
@@ -231,7 +231,7 @@ def _kind(node: ast.Constant, value: int, parent: ast.AST, steps: set[str]) -> s
     """`steps`: what addresses go up by themselves, not by a multiple of them."""
     counts = False
     if isinstance(parent, ast.Call):  # the end of a loop
-        place = next((n for n, one in enumerate(parent.args) if one is node), 0)
+        place = next((n for n, arg in enumerate(parent.args) if arg is node), 0)
         counts = place > 0 and _name(parent.func) in ("minimum", "range")
     elif isinstance(parent, ast.Assign):
         counts = _last(parent.targets[0]).partition("_")[0] == FIRST
@@ -302,7 +302,7 @@ def _with_numbers(
     text, _, tail = kernel.key.rpartition("\n")
     text = _replaced(text, every, powers)
     ordered = tuple(numbers[name] for name in sorted(numbers, key=names.index))
-    kinds = " ".join(f"{one.type}/{one.multiple}" for one in ordered)
+    kinds = " ".join(f"{parameter.type}/{parameter.multiple}" for parameter in ordered)
     needs = kernel.needs | {"power_remainder"} if powers else kernel.needs
     key = f"{text}\n{tail} {kinds}"
     return replace(kernel, body=body, key=key, numbers=ordered, needs=needs)

@@ -178,15 +178,15 @@ class Writer:
 
     def _with_comments(self) -> list[tuple[str, tuple[str, ...]]]:
         """The lines, each with the user's line if that differs from the previous line's."""
-        found: list[tuple[str, tuple[str, ...]]] = []
+        comments: list[tuple[str, tuple[str, ...]]] = []
         last = ""
         for text, origins in self.root.lines:
             comment = next((self.comments[o] for o in origins if o in self.comments), "")
             if comment and comment != last:
                 last = comment
                 text = f"{text}  # {printable(comment)[:160]}"
-            found.append((text, origins))
-        return found
+            comments.append((text, origins))
+        return comments
 
     def _is_far(self) -> bool:
         """Whether an index may need more than 32 bits."""

@@ -72,7 +72,7 @@ def emit(
         return Writer(part, tile, limits, known, comments or {}, frozenset(shared), once).write()
 
     asked = of_nest(chooser, nest)
-    found: list[TritonKernel] = []
+    kernels: list[TritonKernel] = []
     for number, part in enumerate(parts):
         tile = choose(part, limits, bool(read_last(part)))
         if asked is not None or measure is not None:
@@ -86,8 +86,8 @@ def emit(
                 others = [one for one in tiles if one != tile]
             if asked is not None:
                 tile = decided_tile(asked, part, limits, tile, others, took, number)
-        found.append(written(part, tile))
-    return Kernels(tuple(found), split.workspace, asked)
+        kernels.append(written(part, tile))
+    return Kernels(tuple(kernels), split.workspace, asked)
 
 
 def _measured(
@@ -118,7 +118,7 @@ def decided_tile(
     number: int,
 ) -> Tile:
     """The tile of a nest's kernel, of which it is the `number`th. `microseconds`: measured ones."""
-    tiles = {one.words: one for one in (default, *others)}
+    tiles = {other.words: other for other in (default, *others)}
     numbers = numbers_of(part, limits, default)
     numbers |= {f"us_{words}": took for words, took in microseconds.items()}
     flight, wanted = numbers["bytes_in_flight"], numbers["most_bytes_in_flight"]

@@ -196,7 +196,9 @@ class Joint:
         self.writer = writer
         self.loop = loop
         reductions = [effect for effect in effects if isinstance(effect, Reduction)]
-        self._pairs = {one.expression: one for one in reductions if one.op in PAIRS}
+        self._pairs = {
+            reduction.expression: reduction for reduction in reductions if reduction.op in PAIRS
+        }
         self._members = [effect for effect in reductions if self.has(effect)]
         self._online: dict[Expression, tuple[str, str]] = {}
         self._moments: dict[Expression, tuple[str, str, str, str]] = {}

@@ -273,7 +273,9 @@ class Split:
 
     def _is_narrow(self, kernel: Planned, other: Planned) -> bool:
         """Whether a kernel has fewer rows than there are processors, and than another one has."""
-        rows, others = (self.limits.number(self.nest.size(one.kept)) for one in (kernel, other))
+        rows, others = (
+            self.limits.number(self.nest.size(planned.kept)) for planned in (kernel, other)
+        )
         return rows * max(kernel.programs, 1) < min(self.limits.processors, others)
 
     # What each kernel computes

@@ -335,7 +335,7 @@ class Values(NestValues[Scope]):
 def _exact(writer: Writer) -> set[Expression]:
     """Expressions that are seen with all their bits: not only rounded to 16, or not as floats."""
     facts, partials = writer.facts, writer.part.partials
-    found: set[Expression] = set()
+    expressions: set[Expression] = set()
     names: set[str] = set()
     for statement in reversed(writer.nest.statements):
         if isinstance(statement, Write):
@@ -349,8 +349,8 @@ def _exact(writer: Writer) -> set[Expression]:
         # what a comparison or a rounding to an integer sees decides more than the last bits
         turns = [p for p in parts if isinstance(p, Op) and p.name in TURNS_OVER]
         behind = parts if seen else [part for turn in turns for part in walk(turn)]
-        found.update(behind)
+        expressions.update(behind)
         names.update(part.name for part in behind if isinstance(part, Local))
         if seen:
             names.update(facts.locals_in(statement))
-    return found
+    return expressions

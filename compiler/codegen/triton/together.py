@@ -135,17 +135,17 @@ def _calls(
             word = "else:" if last else f"{'el' if number else ''}if block < {end}:"
             lines.append(indent + word)
             indent += "    "
-        given = [[parameters[b] for b in one.pointers] for one in same]
-        for one, own in zip(same, given, strict=True):
-            own += [repr(value.value) for value in one.numbers]
+        given = [[parameters[b] for b in kernel.pointers] for kernel in same]
+        for kernel, own in zip(same, given, strict=True):
+            own += [repr(value.value) for value in kernel.numbers]
         if len(same) == 1:
             own_block = f"block - {start}" if start else "block"
             lines.append(f"{indent}NAME__{number}({own_block}, {', '.join(given[0])})")
         else:
             starts = []
-            for one in same:
+            for kernel in same:
                 starts.append(str(first))
-                first += _count(one)
+                first += _count(kernel)
             columns = [starts, *map(list, zip(*given, strict=True))]
             wanted = ["first", *(_LAST_DIGITS.sub("", column[0]) for column in columns[1:])]
             held = [names.new(w if w.isidentifier() else "number") for w in wanted]

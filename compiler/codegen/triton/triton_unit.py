@@ -65,11 +65,11 @@ def device_module(kernels: Sequence[tuple[str, TritonKernel]]) -> DeviceModule:
     """Kernels by name as one text, with the functions that they call."""
     needs = sorted({name for _, kernel in kernels for name in kernel.needs})
     text = HEAD + "".join(f"\n\n{vocabulary.function_text(name)}" for name in needs)
-    found: list[DeviceKernel] = []
+    device_kernels: list[DeviceKernel] = []
     for name, kernel in kernels:
         text += "\n\n"
         body = named(kernel, name)
-        found.append(
+        device_kernels.append(
             DeviceKernel(
                 name=name,
                 types=(
@@ -86,7 +86,7 @@ def device_module(kernels: Sequence[tuple[str, TritonKernel]]) -> DeviceModule:
             )
         )
         text += body
-    return DeviceModule(text, tuple(found))
+    return DeviceModule(text, tuple(device_kernels))
 
 
 def _digest(kernel: TritonKernel) -> str:
@@ -103,7 +103,7 @@ def _divisible(kernel: TritonKernel) -> tuple[tuple[int, int], ...]:
 
 def named(kernel: TritonKernel, name: str) -> str:
     """The kernel's text with its name, and with names after it for its pieces."""
-    return _NAME.sub(lambda found: f"{found[1]}{name}", kernel.body)
+    return _NAME.sub(lambda match: f"{match[1]}{name}", kernel.body)
 
 
 _NAME = re.compile(r"^(def | +)NAME(?=\(|__\d+\()", re.MULTILINE)
@@ -242,9 +242,11 @@ def host_body(
             else:
                 arguments.append(f"(void*)&pointers[{buffers.index(buffer)}]")
         arguments += [f"(void*)&{symbol}" for symbol in kernel.sizes]
-        for one in kernel.numbers:
-            inner.append(f"const {_TYPES[one.type]} {one.name} = {_literal(one)};")
-            arguments.append(f"(void*)&{one.name}")
+        for parameter in kernel.numbers:
+            inner.append(
+                f"const {_TYPES[parameter.type]} {parameter.name} = {_literal(parameter)};"
+            )
+            arguments.append(f"(void*)&{parameter.name}")
         given = ", ".join((*arguments, "&nothing", "&nothing"))
         lines.append(f"    {{  // {name}")
         lines += [f"        {line}" for line in inner]

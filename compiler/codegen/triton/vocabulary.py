@@ -339,8 +339,8 @@ _START = {"argmax": "max", "argmin": "min", "exp_sum": "max"}
 
 def identity(op: str, dtype: str) -> str:
     """The identity of a reduction or scan."""
-    found = operators.identity(_START.get(op, op), dtype)
-    return literal(found.number, found.dtype)
+    const = operators.identity(_START.get(op, op), dtype)
+    return literal(const.number, const.dtype)
 
 
 def function_text(name: str) -> str:

@@ -185,9 +185,9 @@ def bytes_touched(
         counts.setdefault(value, {})[place] = count
 
     if isinstance(operation, Call):
-        for one in operation.operands():
-            shown = (one.shape, one.strides, one.offset)
-            take(one.value, shown, _distinct(one.shape, one.strides))
+        for operand in operation.operands():
+            shown = (operand.shape, operand.strides, operand.offset)
+            take(operand.value, shown, _distinct(operand.shape, operand.strides))
         for result in operation.results:
             if result is not None:
                 take(result.name, "made", _number(extent(result)))

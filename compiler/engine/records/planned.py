@@ -80,7 +80,7 @@ def touched(step: Nest | Call) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def _outputs(graph: Graph) -> list[str]:
     """The value of each output, "" if it is not a tensor."""
-    return [one.value if isinstance(one, Operand) else "" for one in graph.outputs]
+    return [output.value if isinstance(output, Operand) else "" for output in graph.outputs]
 
 
 def _size(program: Program, results: dict[str, Result], name: str) -> int | None:

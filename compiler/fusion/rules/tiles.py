@@ -98,14 +98,14 @@ def _cut(shape: Shape, mask: Mask) -> Shape:
     fine = common(shape, kept)
     if fine is None:
         return tuple(size for size, _ in mask)
-    found: list[Size] = []
+    sizes: list[Size] = []
     rest = list(fine)
     for size, away in mask:
         if away:
-            found.append(size)
+            sizes.append(size)
             continue
         piece: Size = 1
         while piece != size:
             piece = multiply(piece, rest[0])
-            found.append(rest.pop(0))
-    return tuple(found)
+            sizes.append(rest.pop(0))
+    return tuple(sizes)

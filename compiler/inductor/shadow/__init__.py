@@ -44,7 +44,7 @@ def why_not_predicted(settings: Settings, hooks: Sequence[HookStatus]) -> str:
             f"no {arch} code is predicted: the recording ends after {settings.until}; "
             f"--until {HOOK.stage} generates it"
         )
-    status = next((one for one in hooks if one.name == HOOK.name), None)
+    status = next((hook for hook in hooks if hook.name == HOOK.name), None)
     if status is None or status.available:
         return ""
     if importlib.util.find_spec("triton") is None:

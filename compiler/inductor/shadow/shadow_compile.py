@@ -164,8 +164,8 @@ def _kernels_seen(recorder: Recorder) -> Iterator[dict[str, str]]:
 
 def _operation(error: Exception) -> str:
     """` (at aten.foo.default)` if torch reports at which operation it failed."""
-    found = re.search(r"target: (\S+)|While executing (%\S+ : [^\n]*)", str(error))
-    return f" (at {(found.group(1) or found.group(2))[:200]})" if found else ""
+    match = re.search(r"target: (\S+)|While executing (%\S+ : [^\n]*)", str(error))
+    return f" (at {(match.group(1) or match.group(2))[:200]})" if match else ""
 
 
 def install(recorder: Recorder, architecture: Architecture) -> Uninstall:

@@ -52,7 +52,11 @@ def account(
 ) -> Account:
     """The account of one side, without lines that are always 0. `noise`: of the remainder, in
     seconds."""
-    kept = tuple(one for one in lines if one.time.median or one.time.spread)
+    kept = tuple(
+        account_line
+        for account_line in lines
+        if account_line.time.median or account_line.time.spread
+    )
     whole = timed(measured)
     return Account(
         side=side,
@@ -60,7 +64,7 @@ def account(
         phase=phase,
         measured=whole,
         lines=kept,
-        remainder=whole.median - sum(one.time.median for one in kept),
+        remainder=whole.median - sum(account_line.time.median for account_line in kept),
         remainder_noise=noise,
     )
 
@@ -69,10 +73,12 @@ def eager_account(
     measured: Measured, side: SideRounds, operations: dict[int, EagerOperation], phase: CallPhase
 ) -> Account:
     """The operations, and the time around them."""
-    wanted = {key: one for key, one in operations.items() if phase in ("", one.phase)}
+    wanted = {
+        key: operation for key, operation in operations.items() if phase in ("", operation.phase)
+    }
     parts = [side.seconds[key] for key in wanted if key in side.seconds]
     running = summed(parts, side.rounds)
-    launches = sum(one.launches > 0 for one in wanted.values())
+    launches = sum(operation.launches > 0 for operation in wanted.values())
     what = f"{launches} operations, {len(wanted) - launches} views"
     lines = [line("operations", running, what)]
     if side.host:

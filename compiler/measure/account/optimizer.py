@@ -170,8 +170,8 @@ def _measured(
     numbers: IdCounts,
     team: Team,
 ) -> Iterator[Record]:
-    for one in (eager, other):
-        _start(one, inputs)
+    for trained in (eager, other):
+        _start(trained, inputs)
     left: list[AtenGraph] = []
     with inductor_graphs(keep_arguments=False) as ours, engine_graphs(False, left) as own:
         step = compiled(other.optimizer.step)
@@ -228,14 +228,14 @@ def _measured(
     yield from step_records(measured, type(eager.optimizer).__name__, numbers)
 
 
-def _start(one: Trained, inputs: InputSet) -> None:
+def _start(trained: Trained, inputs: InputSet) -> None:
     """Compute gradients from these inputs, and create the optimizer's state, which its first step
     does."""
-    prepare(one.model, inputs, "train")()
+    prepare(trained.model, inputs, "train")()
     with torch.no_grad():
-        parameters = [p for group in one.optimizer.param_groups for p in group["params"]]
+        parameters = [p for group in trained.optimizer.param_groups for p in group["params"]]
         before = [parameter.detach().clone() for parameter in parameters]
-        one.optimizer.step()
+        trained.optimizer.step()
         for parameter, value in zip(parameters, before, strict=True):
             parameter.copy_(value)
-    one.remember()
+    trained.remember()

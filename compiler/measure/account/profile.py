@@ -49,7 +49,9 @@ from tcw.compiler.trace.records.profile import Unmeasured
 from tcw.compiler.trace.records.session import GradMode
 
 
-def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: IdCounts) -> Measured | None:
+def profile(
+    host: Host, model: RecordedModel, inputs: InputSet, numbers: IdCounts
+) -> Measured | None:
     """Take a call apart and record it. What cannot be measured is recorded with the reason; nothing
     fails."""
     settings = host.settings
@@ -59,7 +61,7 @@ def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: IdCounts)
             if reason := needed.missing():
                 raise Missing(reason)
         with host.unrecorded():
-            measured = _measured(host, one, inputs, call)
+            measured = _measured(host, model, inputs, call)
         made = list(records(measured, numbers))
     except BaseException as error:  # anything that the user's model raises on a later run
         reason = reason_of(error)
@@ -75,11 +77,11 @@ def profile(host: Host, one: RecordedModel, inputs: InputSet, numbers: IdCounts)
     return measured
 
 
-def speed_of(measured: Measured, one: RecordedModel, inputs: InputSet, mode: GradMode) -> Speed:
+def speed_of(measured: Measured, model: RecordedModel, inputs: InputSet, mode: GradMode) -> Speed:
     """The whole call, eager against compiled, from the rounds of the profile."""
     sides: dict[Side, Callable[[], PreparedRun]] = {
-        "eager": prepared(one.eager.model, inputs, mode),
-        "compiled": prepared(one.model, inputs, mode),
+        "eager": prepared(model.eager.model, inputs, mode),
+        "compiled": prepared(model.model, inputs, mode),
     }
     plain = {side: [lap.running() for lap in measured.laps[side]["plain"]] for side in sides}
     running = speed.cpu_of(sides["compiled"])
@@ -87,24 +89,24 @@ def speed_of(measured: Measured, one: RecordedModel, inputs: InputSet, mode: Gra
         [measured.call],
         [plain["eager"]],
         [plain["compiled"]],
-        [(wall, 0) for wall, _ in one.calls],
-        max(0.0, sum(cpu for _, cpu in one.calls) - running * len(one.calls)),
+        [(wall, 0) for wall, _ in model.calls],
+        max(0.0, sum(cpu for _, cpu in model.calls) - running * len(model.calls)),
         "forward + backward" if mode == "train" else "forward",
         measured.device,
         (measured.peaks.get("eager"), measured.peaks.get("compiled")),
     )
 
 
-def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Measured:
+def _measured(host: Host, model: RecordedModel, inputs: InputSet, call: int) -> Measured:
     settings = host.settings
     mode = settings.grad
-    device = device_of(one.eager.model, [inputs])
+    device = device_of(model.eager.model, [inputs])
     on_device = device == "cuda"
-    eager = EagerSide(one.eager.model, call, on_device)
-    probes, lost = _graph_probes(one)
-    compiled = CompiledSide(probes, on_device, one.collected.of_engine)
-    run_eager = host.with_hooks(prepared(one.eager.model, inputs, mode), records=False)
-    run_compiled = host.with_hooks(prepared(one.model, inputs, mode), records=True)
+    eager = EagerSide(model.eager.model, call, on_device)
+    probes, lost = _graph_probes(model)
+    compiled = CompiledSide(probes, on_device, model.collected.of_engine)
+    run_eager = host.with_hooks(prepared(model.eager.model, inputs, mode), records=False)
+    run_compiled = host.with_hooks(prepared(model.model, inputs, mode), records=True)
     state = RandomState.now()
     kept = ExitStack()
     try:
@@ -141,18 +143,18 @@ def _measured(host: Host, one: RecordedModel, inputs: InputSet, call: int) -> Me
             probes=compiled.graphs,
             bases=compiled.bases,
             end=compiled.end,
-            origins=Origins(one.records),
+            origins=Origins(model.records),
             canonical=eager.probe.paths.canonical,
             operations=eager.probe.operations,
             laps=rounds.laps,
             contended=rounds.team.contended,
-            guards=one.collected.guards,
-            compiled_again=one.unsettled + counters["stats"]["unique_graphs"] - before,
+            guards=model.collected.guards,
+            compiled_again=model.unsettled + counters["stats"]["unique_graphs"] - before,
             unmeasured=_unmeasured(
-                eager.probe.differs, (lost, compiled.missing), one.collected.guards.missing
+                eager.probe.differs, (lost, compiled.missing), model.collected.guards.missing
             ),
         )
-        _measure_memory(measured, one, inputs, mode)
+        _measure_memory(measured, model, inputs, mode)
     finally:
         kept.close()
         state.restore()
@@ -197,12 +199,12 @@ def _progress(host: Host, doing: str, rounds: int) -> Callable[[int], None]:
     return progress
 
 
-def _graph_probes(one: RecordedModel) -> tuple[list[CodeProbe], str]:
+def _graph_probes(model: RecordedModel) -> tuple[list[CodeProbe], str]:
     """The probes of all graphs that were compiled and recorded; and the graphs that could not be
     found."""
-    named = named_graphs(one.collected.of_inductor, one.records)
+    named = named_graphs(model.collected.of_inductor, model.records)
     found: list[CodeProbe] = [InductorProbe(id, graph) for id, graph in named.graphs.items()]
-    collected = one.collected
+    collected = model.collected
     found += map(engine_probe, collected.of_engine)
     found += map(engine_probe, collected.left_to_aten)
     have = {probe.graph for probe in found}
@@ -211,10 +213,13 @@ def _graph_probes(one: RecordedModel) -> tuple[list[CodeProbe], str]:
 
 
 def _measure_memory(
-    measured: Measured, one: RecordedModel, inputs: InputSet, mode: GradMode
+    measured: Measured, recorded_model: RecordedModel, inputs: InputSet, mode: GradMode
 ) -> None:
     """The peak memory of a call, and what its forward keeps for the backward, of both sides."""
-    models: dict[Side, Model] = {"eager": one.eager.model, "compiled": one.model}
+    models: dict[Side, Model] = {
+        "eager": recorded_model.eager.model,
+        "compiled": recorded_model.model,
+    }
     for side, model in models.items():
         measured.peaks[side] = least_peak_bytes(
             prepared(model, inputs, mode), measured.device, graphs=side == "compiled"

@@ -82,11 +82,11 @@ class SideRounds:
         outside = end is not None
         self.between = in_rounds([lap.eager for lap in laps_between]) if outside else []
         """What ran outside the graphs, in order."""
-        for key, one in enumerate(self.between, end or 0):
-            self.seconds[key] = [ns / 1e9 for ns in one.ns]
-            self.first[key] = one.run.start - laps_between[0].start
-            if one.run.host_ns is not None:
-                self.host[key] = [ns / 1e9 for ns in one.host_ns]
+        for key, rounds in enumerate(self.between, end or 0):
+            self.seconds[key] = [ns / 1e9 for ns in rounds.ns]
+            self.first[key] = rounds.run.start - laps_between[0].start
+            if rounds.run.host_ns is not None:
+                self.host[key] = [ns / 1e9 for ns in rounds.host_ns]
 
     @property
     def phases(self) -> list[CallPhase]:
@@ -122,6 +122,6 @@ def by_key(rounds: Iterable[Sequence[Reading]]) -> dict[int, list[float]]:
     found: dict[int, list[float]] = {}
     every = list(rounds)
     for number, readings in enumerate(every):
-        for one in readings:
-            found.setdefault(one.key, [0.0] * len(every))[number] += one.ns / 1e9
+        for reading in readings:
+            found.setdefault(reading.key, [0.0] * len(every))[number] += reading.ns / 1e9
     return found

@@ -90,7 +90,7 @@ def step_records(measured: Measured, label: str, numbers: IdCounts) -> Iterator[
         label=label,
         phase="step",
         steps=tuple(placed.step.id for placed in steps.values()),
-        operations=tuple(one.id for one in operations.values()),
+        operations=tuple(operation.id for operation in operations.values()),
         eager=timed(before),
         compiled=timed(after) if steps else None,
         difference=gained,
@@ -106,13 +106,13 @@ def _operations(
 ) -> dict[int, EagerOperation]:
     """By key, with ids of this trace and their times."""
     first = numbers.operations
-    names = {one.id: f"e{first + key}" for key, one in enumerate(measured.operations)}
+    names = {operation.id: f"e{first + key}" for key, operation in enumerate(measured.operations)}
     numbers.operations += len(names)
     return {
         key: msgspec.structs.replace(
-            one, id=names[one.id], of=names.get(one.of, ""), **times(side, key)
+            operation, id=names[operation.id], of=names.get(operation.of, ""), **times(side, key)
         )
-        for key, one in enumerate(measured.operations)
+        for key, operation in enumerate(measured.operations)
     }
 
 
@@ -124,8 +124,8 @@ def times(side: SideRounds, key: int) -> dict[str, Any]:
     if key in side.host:
         seen = side.seen.get(key, ())
         found["host"] = timed(side.host[key])
-        found["launches"] = sum(one.launches for one in seen)
-        found["kernels"] = tuple(name for one in seen for name in one.kernels)
+        found["launches"] = sum(reading.launches for reading in seen)
+        found["kernels"] = tuple(name for reading in seen for name in reading.kernels)
     return found
 
 
@@ -161,28 +161,28 @@ def _graph_steps(measured: Measured, side: SideRounds) -> Iterator[_Found]:
         phase = measured.phase
         if training:
             phase = "backward" if probe.graph.endswith(BACKWARD) else "forward"
-        for one in probe.steps:
-            key = base + 1 + one.index
+        for graph_step in probe.steps:
+            key = base + 1 + graph_step.index
             if key not in side.seconds:
                 continue
             step = CompiledStep(
                 id="",
                 call=measured.call,
-                kind=one.kind,
-                name=one.name,
+                kind=graph_step.kind,
+                name=graph_step.name,
                 phase=phase,
                 graph=probe.graph,
-                index=one.index,
+                index=graph_step.index,
                 part="optimizer" if phase == "step" else "model",
             )
             found = {"launches": len(side.seen[key]), **times(side, key)}
-            yield key, msgspec.structs.replace(step, **found), calls.get(one.index)
+            yield key, msgspec.structs.replace(step, **found), calls.get(graph_step.index)
 
 
 def _between(measured: Measured, side: SideRounds) -> Iterator[_Found]:
     training = "backward" in side.phases
-    for key, one in enumerate(side.between, measured.end):
-        run = one.run
+    for key, rounds in enumerate(side.between, measured.end):
+        run = rounds.run
         step = CompiledStep(
             id="",
             call=measured.call,
@@ -214,11 +214,11 @@ def _regions(
         dict.fromkeys(graph.rpartition("/")[0] for graph in graphs),
         measured.canonical,
     )
-    eager_of = {one.id: eager.seconds.get(key, []) for key, one in operations.items()}
+    eager_of = {operation.id: eager.seconds.get(key, []) for key, operation in operations.items()}
     compiled_of = {placed.step.id: compiled.seconds[key] for key, placed in steps.items()}
     rounds = min(eager.rounds, compiled.rounds)
     for group in groups:
-        before = summed((eager_of[one.id] for one in group.operations), rounds)
+        before = summed((eager_of[operation.id] for operation in group.operations), rounds)
         after = summed((compiled_of[placed.step.id] for placed in group.steps), rounds)
         gained, noise = difference(before, after, independent=True)
         same = sameness(measured.origins, group)
@@ -230,11 +230,11 @@ def _regions(
             label=regions.label(measured.origins, group),
             phase=_phase(group),
             steps=tuple(placed.step.id for placed in group.steps),
-            operations=tuple(one.id for one in group.operations),
+            operations=tuple(operation.id for operation in group.operations),
             locations=regions.locations(group),
             modules=_modules(measured.origins, group),
-            eager=timed(before) if any(one.time for one in group.operations) else None,
-            compiled=timed(after) if any(one.step.time for one in group.steps) else None,
+            eager=timed(before) if any(operation.time for operation in group.operations) else None,
+            compiled=timed(after) if any(step.step.time for step in group.steps) else None,
             difference=gained,
             noise=noise,
             same=same,
@@ -247,7 +247,7 @@ def _phase(group: Grouped) -> CallPhase:
 
 
 def _modules(origins: Origins, group: Grouped) -> tuple[str, ...]:
-    found = dict.fromkeys(one.module for one in group.operations)
+    found = dict.fromkeys(operation.module for operation in group.operations)
     for placed in group.steps:
         for ref in placed.counted:
             found[origins.nodes[ref].module] = None
@@ -258,10 +258,12 @@ def _timeline(call: int, side: Side, found: SideRounds, names: dict[int, str]) -
     lap = found.laps["probed"][found.typical()]
     moments = [
         Moment(
-            of=names[one.key], start=max(0.0, (one.start - lap.start) / 1e9), seconds=one.ns / 1e9
+            of=names[reading.key],
+            start=max(0.0, (reading.start - lap.start) / 1e9),
+            seconds=reading.ns / 1e9,
         )
-        for one in lap.readings
-        if one.key in names
+        for reading in lap.readings
+        if reading.key in names
     ]
     return CallTimeline(call=call, side=side, seconds=lap.seconds, moments=tuple(moments))
 

@@ -83,11 +83,11 @@ class PreparedRun:
         def forward() -> None:
             made.append(self.model(*self.positional, **self.keyword))
 
-        found = [RunPiece("forward" if training else "", "model", forward)]
+        run_pieces = [RunPiece("forward" if training else "", "model", forward)]
         if training:
-            found.append(RunPiece("forward", "loss", lambda: made.append(loss_of(made[0]))))
-            found.append(RunPiece("backward", "model", lambda: made[1].backward()))
-        return found
+            run_pieces.append(RunPiece("forward", "loss", lambda: made.append(loss_of(made[0]))))
+            run_pieces.append(RunPiece("backward", "model", lambda: made[1].backward()))
+        return run_pieces
 
     def result(self, outputs: Any) -> RunResult:
         """The outputs with the gradients that the run left."""
@@ -181,16 +181,16 @@ class RandomState:
     def drawn_since(self) -> frozenset[Generator]:
         """The generators that have been used since."""
         now = RandomState.now()
-        found: set[Generator] = set()
+        generators: set[Generator] = set()
         if not torch.equal(now.torch_cpu, self.torch_cpu) or any(
             not torch.equal(a, b) for a, b in zip(now.torch_cuda, self.torch_cuda, strict=False)
         ):
-            found.add("torch")
+            generators.add("torch")
         if now.python != self.python:
-            found.add("random")
+            generators.add("random")
         if self.numpy is not None and _numpy_words(now.numpy) != _numpy_words(self.numpy):
-            found.add("NumPy")
-        return frozenset(found)
+            generators.add("NumPy")
+        return frozenset(generators)
 
 
 def _numpy_words(state: Any) -> tuple[Any, ...]:
@@ -260,6 +260,10 @@ class CompiledModel:
 def device_of(model: Model, sets: Sequence[InputSet]) -> str:
     """`cuda` if any parameter or input is on a GPU, else `cpu`."""
     tensors = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
-    tensors += [value for one in sets for _, value in leaves((one.positional, one.keyword))]
+    tensors += [
+        value
+        for input_set in sets
+        for _, value in leaves((input_set.positional, input_set.keyword))
+    ]
     on_gpu = any(isinstance(value, torch.Tensor) and value.is_cuda for value in tensors)
     return "cuda" if on_gpu else "cpu"

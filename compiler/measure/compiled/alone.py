@@ -221,7 +221,7 @@ def whole(graph: CompiledGraph) -> Replay:
             return graph.run(list(arguments))
 
     run()
-    changed = [one for one in shadows.all if not torch.equal(one.data, one.initial)]
+    changed = [copy for copy in shadows.all if not torch.equal(copy.data, copy.initial)]
     return Replay(run, changed, shadows)
 
 

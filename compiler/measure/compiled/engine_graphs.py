@@ -96,8 +96,8 @@ class EngineGraph(CompiledGraph):
     def _device_text(self, name: str) -> str:
         """The text of one of the GPU's kernels."""
         artifact = self.compiled.artifact
-        found = next(kernel for kernel in artifact.device_kernels if kernel.name == name)
-        return _part(artifact.module, found.line, found.count)
+        device_kernel = next(kernel for kernel in artifact.device_kernels if kernel.name == name)
+        return _part(artifact.module, device_kernel.line, device_kernel.count)
 
     def run(self, arguments: list[Any]) -> Any:
         return self.compiled.call(arguments)
@@ -232,12 +232,12 @@ def engine_graphs(
     `keep_arguments`: copy the arguments of each graph's first call, so that its kernels can run
     alone. `left_to_aten` collects the graphs that the engine could not compile.
     """
-    found: list[EngineGraph] = []
+    graphs: list[EngineGraph] = []
 
     def watch(graph: str, compiled: Any, module: Any) -> Callable[..., Any]:
         if isinstance(compiled, Compiled):
             made = EngineGraph(graph, compiled, module, keep_arguments)
-            found.append(made)
+            graphs.append(made)
             return made.boxed()
         if left_to_aten is None:
             return compiled.call  # type: ignore[no-any-return]
@@ -246,4 +246,4 @@ def engine_graphs(
         return left.boxed()
 
     with watching(watch):
-        yield found
+        yield graphs

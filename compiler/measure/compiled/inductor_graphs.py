@@ -46,7 +46,7 @@ class InductorGraph(CompiledGraph):
         super().__init__(module.call, keep_arguments)
         with open(module.__file__, encoding="utf-8") as stream:
             self.source = stream.read()
-        self._defined = {one.name: one for one in definitions(self.source)}
+        self._defined = {definition.name: definition for definition in definitions(self.source)}
         module.call = self.boxed()
 
     @property
@@ -110,11 +110,11 @@ def inductor_graphs(keep_arguments: bool = True) -> Iterator[list[InductorGraph]
     """
     from torch._inductor.codecache import PyCodeCache
 
-    found: list[InductorGraph] = []
+    graphs: list[InductorGraph] = []
 
     def loaded(module: Any, *_: Any, **__: Any) -> None:
         if callable(getattr(module, "call", None)):
-            found.append(InductorGraph(module, keep_arguments))
+            graphs.append(InductorGraph(module, keep_arguments))
 
     with during(after_call(PyCodeCache, "load_by_key_path", loaded)):
-        yield found
+        yield graphs

@@ -263,7 +263,7 @@ def is_jump(node: fx.Node, result: Any) -> bool:
         return False
     if not any(_is_real(one.dtype) for source in node.all_input_nodes for one in _of(source)):
         return False
-    return any(not _is_real(one.dtype) for one in _tensors(result))
+    return any(not _is_real(tensor.dtype) for tensor in _tensors(result))
 
 
 def is_conversion(node: fx.Node) -> bool:
@@ -281,7 +281,7 @@ def own_units(node: fx.Node) -> list[float]:
             before, after = (torch.finfo(one.dtype).eps for one in (source[0], results[0]))
             if after <= before:
                 return [0.0]
-    return [unit_of(one.dtype) for one in results]
+    return [unit_of(result.dtype) for result in results]
 
 
 def unit_of(dtype: torch.dtype) -> float:
@@ -304,7 +304,7 @@ def _of(node: fx.Node) -> list[Any]:
 
 
 def _tensors(value: Any) -> list[Any]:
-    return [one for one in pytree.tree_leaves(value) if isinstance(one, torch.Tensor)]
+    return [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
 
 
 def _is_real(dtype: torch.dtype) -> bool:

@@ -61,10 +61,12 @@ class InductorMemory:
     def complete(self, step: int) -> Collection[str]:
         operations = self._operations.get(step, ())
         # in order: a memory location holds what its last writer stored
-        buffers = [one for name in operations for one in self.graph.operations.get(name, ())]
+        buffers = [
+            operation for name in operations for operation in self.graph.operations.get(name, ())
+        ]
         if self._times[operations] > 1:  # several steps call this kernel, each with its own buffers
-            buffers = [one for one in buffers if self._name(one) in self._reads[step]]
-        buffers = [one for one in buffers if one not in self.graph.unstored]
+            buffers = [buffer for buffer in buffers if self._name(buffer) in self._reads[step]]
+        buffers = [buffer for buffer in buffers if buffer not in self.graph.unstored]
         self._written.update(buffers)
         for whole, pieces in self.graph.pieces.items():
             if whole not in self._written and self._written.issuperset(pieces):

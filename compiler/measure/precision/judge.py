@@ -116,7 +116,7 @@ def judge(given: Compared) -> Verdict:
 def judge_call(pairs: Iterable[tuple[Leaves, Leaves]], exact: Mapping[str, Any]) -> Verdict | None:
     """On those of a call's results that `assert_close` rejects, together: (compiled, eager) by
     path. None if there are none, or if float64 does not decide them."""
-    found: list[Verdict] = []
+    verdicts: list[Verdict] = []
     for compiled, eager in pairs:
         theirs = dict(eager)
         if theirs.keys() != dict(compiled).keys():
@@ -128,13 +128,13 @@ def judge_call(pairs: Iterable[tuple[Leaves, Leaves]], exact: Mapping[str, Any])
             right: Any = exact.get(path)
             if not _decides(value, right, theirs[path], scale):
                 return None
-            found.append(judge(Compared(value, right, theirs[path], whole_call=True)))
-    if not found:
+            verdicts.append(judge(Compared(value, right, theirs[path], whole_call=True)))
+    if not verdicts:
         return None
     return Verdict(
-        all(one.within for one in found),
-        off=max(one.off for one in found),
-        eager_off=max(one.eager_off for one in found),
+        all(verdict.within for verdict in verdicts),
+        off=max(verdict.off for verdict in verdicts),
+        eager_off=max(verdict.eager_off for verdict in verdicts),
     )
 
 

@@ -123,7 +123,7 @@ def reads_bits(target: object) -> bool:
 
 def terms(node: fx.Node, arguments: list[torch.Tensor], results: list[torch.Tensor]) -> float:
     """The approximate number of terms summed for one element of the result; 1 if none are."""
-    out = max((one.numel() for one in results), default=0)
+    out = max((result.numel() for result in results), default=0)
     if not arguments or not out:
         return 1.0
     packet = getattr(node.target, "overloadpacket", None)
@@ -132,11 +132,11 @@ def terms(node: fx.Node, arguments: list[torch.Tensor], results: list[torch.Tens
         with_flops = _flops(count, node, results)
         if with_flops:
             return max(1.0, with_flops / (2 * out))
-        sizes = sorted((one.numel() for one in arguments), reverse=True)[:2]
+        sizes = sorted((argument.numel() for argument in arguments), reverse=True)[:2]
         return max(1.0, math.sqrt(math.prod(sizes) / out))
-    largest = max(one.numel() for one in arguments)
+    largest = max(argument.numel() for argument in arguments)
     if base_name(node.target) in _ALONG_A_DIMENSION:
-        return float(max(max(one.shape, default=1) for one in arguments))
+        return float(max(max(argument.shape, default=1) for argument in arguments))
     return max(1.0, float(largest) / out)
 
 

@@ -241,16 +241,16 @@ class Reference:
     def _disagrees(self, call: int, inputs: InputSet) -> bool:
         """Whether eager, from equal states and random numbers, gives two results: then its code
         keeps state that is not the model's, and the compiled call started from another one."""
-        found = []
+        disagrees = []
         try:
             for _ in range(2):
                 self.twin.rewind()
                 self._before.restore()
                 run = prepare(self.twin.again(), inputs, self.host.settings.grad)
-                found.append(list(leaves(run.result(run()).outputs)))
+                disagrees.append(list(leaves(run.result(run()).outputs)))
         except Exception:  # it worked before: calling it once more proves nothing
             return False
-        return not OutputComparison().add(call, *found)
+        return not OutputComparison().add(call, *disagrees)
 
     def _by_float64(
         self, inputs: InputSet, pairs: Sequence[tuple[Leaves, Leaves]]
@@ -275,29 +275,30 @@ class Reference:
 
     def verdict(self) -> Numerics:
         """On all calls that were compared."""
-        found = self._comparison.record()
-        known = [one for one in self._verdicts if one is not None]
+        numerics = self._comparison.record()
+        known = [verdict for verdict in self._verdicts if verdict is not None]
         if known:
-            found = structs.replace(
-                found,
-                within=len(known) == len(self._verdicts) and all(one.within for one in known),
-                compiled_off=max(one.off for one in known),
-                eager_off=max(one.eager_off for one in known),
+            numerics = structs.replace(
+                numerics,
+                within=len(known) == len(self._verdicts)
+                and all(verdict.within for verdict in known),
+                compiled_off=max(verdict.off for verdict in known),
+                eager_off=max(verdict.eager_off for verdict in known),
             )
         recorder = self.host.recorder
         if self._misread:
             places = _places(recorder.misread_numbers)
             note = f"{_MISREAD} ({places}); draw them outside the compiled function"
-            found = structs.replace(found, note=note)
+            numerics = structs.replace(numerics, note=note)
         elif self._incomparable:
             # a difference explained by different random numbers is not an error
             drawn = tuple(recorder.random_operations)
             drawer = "drawn by torch, not NumPy: " if self._incomparable is _NUMPY else ""
             note = "; ".join((random_note(drawn, drawer), self._incomparable))
-            found = structs.replace(found, within=None, note=note, random=drawn)
+            numerics = structs.replace(numerics, within=None, note=note, random=drawn)
         elif self._unsteady:
-            found = structs.replace(found, within=None, note=_UNSTEADY)
-        return found
+            numerics = structs.replace(numerics, within=None, note=_UNSTEADY)
+        return numerics
 
 
 def random_note(drawn: Sequence[RandomOperation], drawer: str = "") -> str:
@@ -307,10 +308,10 @@ def random_note(drawn: Sequence[RandomOperation], drawer: str = "") -> str:
 
 def _places(drawn: Sequence[RandomOperation]) -> str:
     places = [
-        f"{one.name} at {os.path.basename(one.location.file)}:{one.location.line}"
-        if one.location
-        else one.name
-        for one in drawn[:_SHOWN]
+        f"{operation.name} at {os.path.basename(operation.location.file)}:{operation.location.line}"
+        if operation.location
+        else operation.name
+        for operation in drawn[:_SHOWN]
     ]
     if len(drawn) > _SHOWN:
         places.append(f"{len(drawn) - _SHOWN} more")
@@ -348,7 +349,10 @@ def in_float64(model: Model, inputs: InputSet) -> tuple[Model, InputSet] | None:
     module = isinstance(model, torch.nn.Module)
     tensors = [*model.state_dict().values()] if isinstance(model, torch.nn.Module) else []
     tensors += [value for _, value in leaves((inputs.positional, inputs.keyword))]
-    if sum(8 * one.numel() for one in tensors if isinstance(one, torch.Tensor)) > _LIMIT_BYTES:
+    if (
+        sum(8 * tensor.numel() for tensor in tensors if isinstance(tensor, torch.Tensor))
+        > _LIMIT_BYTES
+    ):
         return None
     wide = pytree.tree_map(_widened, (inputs.positional, inputs.keyword))
     return (model.double() if module else model), InputSet(*wide)  # type: ignore[attr-defined]

@@ -193,7 +193,7 @@ def repros(
         makers.append((False, stored))
     for drawn, make in makers:
         given = {node: make(value) for node, value in tensors.items()}
-        known = {**cut.inputs, **{node: one.value for node, one in given.items()}}
+        known = {**cut.inputs, **{node: text.value for node, text in given.items()}}
         try:
             bounds = _bounds(evaluator, cut.order, known, results)
         except (NotComparable, RuntimeError, IndexError):
@@ -213,7 +213,8 @@ def _bounds(
     found = compared_values(evaluator, order, inputs, dict.fromkeys(results))
     judged = {node.name: judge(value) for node, value in found.items()}
     return {
-        name: (one.bound, one.lean_bound or math.inf, 2 * one.jumps) for name, one in judged.items()
+        name: (verdict.bound, verdict.lean_bound or math.inf, 2 * verdict.jumps)
+        for name, verdict in judged.items()
     }
 
 
@@ -228,9 +229,9 @@ def _text(
 ) -> str:
     names = _names([*given, *cut.order])
     body = _body(evaluator, cut, names)
-    texts = [one.expression for one in given.values()]
-    makers = (DRAWN if any("drawn(" in one for one in texts) else "") + (
-        "\n" + STORED if any("stored(" in one for one in texts) else ""
+    texts = [text.expression for text in given.values()]
+    makers = (DRAWN if any("drawn(" in text for text in texts) else "") + (
+        "\n" + STORED if any("stored(" in text for text in texts) else ""
     )
     whole = "\n".join(body)
     head = _HEAD.format(
@@ -245,7 +246,7 @@ def _text(
         results=", ".join(names[node] for node in cut.results),
         makers=makers + "\n" if makers else "",
         arguments="\n".join(
-            f"        {one.expression},  # {names[node]}" for node, one in given.items()
+            f"        {text.expression},  # {names[node]}" for node, text in given.items()
         ),
         bounds="{\n"
         + "".join(

@@ -70,11 +70,11 @@ class StepVerdict:
 
     def add(self, node: fx.Node, value: Compared) -> Verdict:
         """Judge one result."""
-        found = judge(value)
-        self.outputs.append(found.record(node.name))
-        if found.within is False:
+        verdict = judge(value)
+        self.outputs.append(verdict.record(node.name))
+        if verdict.within is False:
             self.within = False
-        return found
+        return verdict
 
 
 class GraphVerifier:

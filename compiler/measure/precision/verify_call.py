@@ -48,12 +48,12 @@ class ObservedGraph:
     """By index of the step."""
 
 
-def verify_call(host: Host, one: RecordedModel, inputs: InputSet) -> None:
+def verify_call(host: Host, model: RecordedModel, inputs: InputSet) -> None:
     """Verify the call that the settings name, on these inputs."""
     state = RandomState.now()
     try:
-        run = prepare(one.model, inputs, host.settings.grad)
-        verify(host, one.records, one.collected, run, one.engine)
+        run = prepare(model.model, inputs, host.settings.grad)
+        verify(host, model.records, model.collected, run, model.engine)
     finally:
         state.restore()
 
@@ -77,36 +77,42 @@ def verify(
     observed, refused = _observed_graphs(host, kernels, graphs, wanted)
     try:
         with host.unrecorded(), ExitStack() as stack:
-            for one in list(observed):
+            for observed_graph in list(observed):
                 try:
-                    observing = one.probe.observing(one.verifier.after, one.verifier.before)
+                    observing = observed_graph.probe.observing(
+                        observed_graph.verifier.after, observed_graph.verifier.before
+                    )
                     stack.enter_context(observing)
                 except NotAlone as error:
-                    observed.remove(one)
-                    refused.append((one.probe.graph, str(error)))
+                    observed.remove(observed_graph)
+                    refused.append((observed_graph.probe.graph, str(error)))
             run()
     except Exception as error:  # anything that the user's model raises on a later run
         reason = reason_of(error)
         host.emit(Warned(message=f"kernels were not compared: {reason}", asked=True))
         return
-    found = [(one, kernel, verdicts) for one in observed for kernel, verdicts in _by_kernel(one)]
+    found = [
+        (observed_graph, kernel, verdicts)
+        for observed_graph in observed
+        for kernel, verdicts in _by_kernel(observed_graph)
+    ]
     cut: dict[bool, str] = {}
-    for one, kernel, verdicts in found:
+    for observed_graph, kernel, verdicts in found:
         if _to_cut(kernel, verdicts, wanted):
-            cut.setdefault(one.probe.graph.endswith(BACKWARD), kernel.id)
+            cut.setdefault(observed_graph.probe.graph.endswith(BACKWARD), kernel.id)
     blind = _Blind(record for record in records if isinstance(record, SchedulerNode))
-    for one, kernel, verdicts in found:
-        record = blind.blamed(kernel, _record(one.probe.graph, kernel, number, verdicts))
+    for observed_graph, kernel, verdicts in found:
+        record = blind.blamed(kernel, _record(observed_graph.probe.graph, kernel, number, verdicts))
         if kernel.id in cut.values():
             host.begins(f"cutting out {kernel.id}")
-            record = _with_repro(host, record, one, kernel, verdicts, engine)
+            record = _with_repro(host, record, observed_graph, kernel, verdicts, engine)
         host.emit(record)
     for record in _left(kernels, observed, dict(refused), number):
         host.emit(record)
     unnamed = [
-        (one.probe.graph, _FROM_A_CACHE)
-        for one in observed
-        if one.verifier.verdicts and not one.kernels
+        (observed_graph.probe.graph, _FROM_A_CACHE)
+        for observed_graph in observed
+        if observed_graph.verifier.verdicts and not observed_graph.kernels
     ]
     known = {base_graph(kernel.graph) for kernel in kernels}
     for graph, reason in (*refused, *unnamed):
@@ -124,8 +130,11 @@ def _left(
     call: int,
 ) -> Iterator[KernelPrecision]:
     """The recorded kernels that the call does not run, or that cannot be compared."""
-    ran = {one.probe.graph: bool(one.verifier.verdicts) for one in observed}
-    done = {kernel.id for one in observed for kernel, _ in _by_kernel(one)}
+    ran = {
+        observed_graph.probe.graph: bool(observed_graph.verifier.verdicts)
+        for observed_graph in observed
+    }
+    done = {kernel.id for observed_graph in observed for kernel, _ in _by_kernel(observed_graph)}
     for kernel in kernels:
         graph = base_graph(kernel.graph)
         if kernel.predicted or kernel.id in done:
@@ -170,7 +179,7 @@ def _to_cut(kernel: Kernel, verdicts: Sequence[StepVerdict], wanted: str) -> boo
 def _with_repro(
     host: Host,
     record: KernelPrecision,
-    one: ObservedGraph,
+    graph: ObservedGraph,
     kernel: Kernel,
     verdicts: Sequence[StepVerdict],
     engine: Engine,
@@ -183,7 +192,7 @@ def _with_repro(
         return structs.replace(record, repro_note=f"it cannot be cut out: {words}")
     text, last = "", RunOutcome(None, "")
     try:
-        for made in repros(one.verifier.module, verdict.cut, kernel, engine, _words(record)):
+        for made in repros(graph.verifier.module, verdict.cut, kernel, engine, _words(record)):
             with host.unrecorded():
                 last = tried(made)
             text = text if text and not last.shows else made
@@ -260,12 +269,12 @@ def _observed_graphs(
     return observed, refused
 
 
-def _by_kernel(one: ObservedGraph) -> Iterator[tuple[Kernel, list[StepVerdict]]]:
+def _by_kernel(graph: ObservedGraph) -> Iterator[tuple[Kernel, list[StepVerdict]]]:
     """Each kernel with the verdicts on its steps, in the order of the code."""
     found: dict[str, list[StepVerdict]] = {}
-    kernels = {kernel.id: kernel for kernel in one.kernels.values()}
-    for verdict in one.verifier.verdicts:
-        kernel = one.kernels.get(verdict.step.index)
+    kernels = {kernel.id: kernel for kernel in graph.kernels.values()}
+    for verdict in graph.verifier.verdicts:
+        kernel = graph.kernels.get(verdict.step.index)
         if kernel is not None:
             found.setdefault(kernel.id, []).append(verdict)
     for id, verdicts in found.items():

@@ -60,35 +60,46 @@ class EagerRun:
         host = max(host // 2, host - own)
         if self.host_ns is not None:
             return replace(self, host_ns=host)
-        return replace(self, ns=host, inner=tuple(one.without(event_ns) for one in self.inner))
+        return replace(
+            self, ns=host, inner=tuple(eager_run.without(event_ns) for eager_run in self.inner)
+        )
 
 
 def outside(trace: ProfilerTrace, device: bool = False) -> list[EagerRun]:
     """The operations outside all numbered ranges, in order."""
     loss = [event for event in trace.events() if event.name == LOSS]
-    numbers = {one.sequence for event in loss for one in event.below() if one.sequence is not None}
+    numbers = {
+        host_event.sequence
+        for event in loss
+        for host_event in event.below()
+        if host_event.sequence is not None
+    }
     training = any(_backward(event) for event in trace.events())
-    found: list[EagerRun] = []
+    runs: list[EagerRun] = []
     for event in trace.top:
         for operation in operations(event):
             part, phase = _part(operation, loss, numbers)
             phase = phase or ("forward" if training else "")
             made = host_run(operation, part, phase)
             if not device:
-                below = [one for child in operation.children for one in operations(child)]
-                made = replace(made, inner=tuple(host_run(one, part, phase) for one in below))
+                below = [
+                    host_event for child in operation.children for host_event in operations(child)
+                ]
+                made = replace(
+                    made, inner=tuple(host_run(host_event, part, phase) for host_event in below)
+                )
             else:
                 work = trace.work_of(operation)
                 made = replace(
                     made,
                     start=work[0].start if work else operation.start,
-                    ns=sum(one.ns for one in work),
+                    ns=sum(device_work.ns for device_work in work),
                     launches=len(work),
-                    kernels=tuple(one.name for one in work),
+                    kernels=tuple(device_work.name for device_work in work),
                     host_ns=operation.ns,
                 )
-            found.append(made)
-    return sorted(found, key=lambda one: one.start)
+            runs.append(made)
+    return sorted(runs, key=lambda eager_run: eager_run.start)
 
 
 def host_run(operation: HostEvent, part: StepPart, phase: CallPhase) -> EagerRun:
@@ -119,18 +130,18 @@ def _part(
     operation: HostEvent, loss: Sequence[HostEvent], numbers: set[int]
 ) -> tuple[StepPart, CallPhase]:
     phase: CallPhase = ""
-    for one in operation.above():
-        if one.name == LOSS:
+    for event in operation.above():
+        if event.name == LOSS:
             return "loss", "forward"
-        if _OPTIMIZER.match(one.name):
+        if _OPTIMIZER.match(event.name):
             return "optimizer", "step"
-        if _GRADIENTS in one.name:
+        if _GRADIENTS in event.name:
             return "gradients", "backward"
-        if _backward(one):
+        if _backward(event):
             phase = "backward"
-            if one.sequence in numbers:
+            if event.sequence in numbers:
                 return "loss", phase
-    if not phase and any(operation.start >= one.end for one in loss):
+    if not phase and any(operation.start >= event.end for event in loss):
         return "loss", "backward"  # the gradient of the loss itself, which starts the backward
     return "model", phase
 
@@ -149,7 +160,7 @@ def is_composite(name: str) -> bool:
     space, _, operation = name.partition("::")
     packet = getattr(getattr(torch.ops, space, None), operation, None)
     forms = [one for one in getattr(packet, "overloads", list)() if not _OTHER_FORM.search(one)]
-    known = [_is_composite(name if one == "default" else f"{name}.{one}") for one in forms]
+    known = [_is_composite(name if form == "default" else f"{name}.{form}") for form in forms]
     return any(known) and False not in known
 
 
@@ -191,9 +202,12 @@ def in_rounds(calls: Sequence[Sequence[EagerRun]]) -> list[InRounds]:
         made.append(
             InRounds(
                 next(iter(of_calls.values())),
-                tuple(one.ns if one else 0 for one in times),
+                tuple(eager_run.ns if eager_run else 0 for eager_run in times),
                 tuple(
-                    (one.ns if one.host_ns is None else one.host_ns) if one else 0 for one in times
+                    (eager_run.ns if eager_run.host_ns is None else eager_run.host_ns)
+                    if eager_run
+                    else 0
+                    for eager_run in times
                 ),
             )
         )

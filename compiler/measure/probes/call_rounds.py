@@ -47,8 +47,8 @@ class Probing:
 
     def clocks(self) -> list[HostClock | DeviceClock]:
         """The clocks that are notified when each call begins and ends."""
-        every = {id(one): one for one in (self.clock, self.profile)}
-        return [one for one in every.values() if isinstance(one, (HostClock, DeviceClock))]
+        every = {id(clock): clock for clock in (self.clock, self.profile)}
+        return [clock for clock in every.values() if isinstance(clock, (HostClock, DeviceClock))]
 
 
 Probe = Callable[[], AbstractContextManager[Probing]]
@@ -91,15 +91,16 @@ class CallRounds:
         self.generators = RandomState.now()
         self.team = team
         self.laps: dict[Side, Laps] = {
-            side: {"plain": [], **{way: [] for way in one.probes}} for side, one in sides.items()
+            side: {"plain": [], **{way: [] for way in call_side.probes}}
+            for side, call_side in sides.items()
         }
 
     def warm_up(self) -> dict[tuple[Side, LapKind], Lap]:
         """Plain runs, then one under each probe, which may build what it needs. Returns the last
         of each."""
         runs = [(side, way) for side, laps in self.laps.items() for way in laps]
-        plain = [one for one in runs if one[1] == "plain"]
-        probed = [one for one in runs if one[1] != "plain"]
+        plain = [run for run in runs if run[1] == "plain"]
+        probed = [run for run in runs if run[1] != "plain"]
         laps = [*warm_up(plain, self._run), *warm_up(probed, self._run, times=1)]
         return dict(zip((*plain, *probed), laps, strict=True))
 
@@ -173,7 +174,7 @@ class CallRounds:
     def _runs(self, run: tuple[Side, LapKind], count: int) -> list[Lap]:
         """This many consecutive runs under one probe."""
         side, way = run
-        found: list[Lap] = []
+        laps: list[Lap] = []
         with ExitStack() as stack:
             probing = Probing()
             if way != "plain":
@@ -181,21 +182,21 @@ class CallRounds:
             if self._short(side):
                 self._timed(side, probing)
             for _ in range(count):
-                found.append(self._timed(side, probing))
-        self._read(found, probing)
+                laps.append(self._timed(side, probing))
+        self._read(laps, probing)
         if not self.on_device:
-            waited = sum(lap.kept_waiting for lap in found)
-            self.team.note(sum(lap.seconds for lap in found), waited)
-        return found
+            waited = sum(lap.kept_waiting for lap in laps)
+            self.team.note(sum(lap.seconds for lap in laps), waited)
+        return laps
 
     def _short(self, side: Side) -> bool:
         laps = self.laps[side]["plain"]
         return bool(laps) and laps[0].seconds < SHORT
 
     def _timed(self, side: Side, probing: Probing) -> Lap:
-        one = self.sides[side]
-        one.rewind()
-        run = one.prepare()
+        call_side = self.sides[side]
+        call_side.rewind()
+        run = call_side.prepare()
         pieces = run.pieces()
         self.generators.restore()
         clocks = probing.clocks()

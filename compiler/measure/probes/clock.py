@@ -86,7 +86,7 @@ class Noted:
             found, took = read()
             self.done += found
             self.took_ns += took
-        return sorted(self.done, key=lambda one: (one.start, -one.ns))
+        return sorted(self.done, key=lambda reading: (reading.start, -reading.ns))
 
 
 class HostClock:

@@ -95,9 +95,10 @@ class DeviceClock:
 
     def readings(self) -> list[Reading]:
         """On a device, `start` is when its first kernel ran, or else the host's start."""
-        by_host = [one for read_later in self._later for one in read_later()[0]]
+        by_host = [reading for read_later in self._later for reading in read_later()[0]]
         return read(self.trace, self.device) + [
-            Reading(one.key, one.start, one.ns, launches=0, host_ns=one.ns) for one in by_host
+            Reading(reading.key, reading.start, reading.ns, launches=0, host_ns=reading.ns)
+            for reading in by_host
         ]
 
     def busy_ns(self, since: int | None = None, until: int | None = None) -> int:
@@ -121,9 +122,9 @@ def read(trace: ProfilerTrace, device: bool = True) -> list[Reading]:
             Reading(
                 key,
                 work[0].start if work else event.start,
-                sum(one.ns for one in work),
+                sum(device_work.ns for device_work in work),
                 len(work),
-                tuple(one.name for one in work),
+                tuple(device_work.name for device_work in work),
                 event.ns,
             )
         )

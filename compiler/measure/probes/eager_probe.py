@@ -181,9 +181,9 @@ class _Describing(_Mode):
 
     def _forward_of(self, node: Any) -> EagerOperation | None:
         """The operation that created an autograd node."""
-        found = self._of_node.get(node._sequence_nr(), [])
-        like = [one for one in found if made_by(node.name(), one.operation)]
-        return next(reversed(like or found), None)
+        operations = self._of_node.get(node._sequence_nr(), [])
+        like = [operation for operation in operations if made_by(node.name(), operation.operation)]
+        return next(reversed(like or operations), None)
 
     def _place(self, func: Any, stack: tuple[Location, ...]) -> _Place:
         """Where the current operation belongs."""

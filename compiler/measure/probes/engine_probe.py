@@ -35,7 +35,9 @@ class EngineProbe(CodeProbe):
     def __init__(self, graph: EngineGraph) -> None:
         super().__init__(graph.graph, graph)
         self._artifact = artifact = graph.compiled.artifact
-        self._segments: dict[str, list[CalledStep]] = {one.name: [] for one in artifact.segments}
+        self._segments: dict[str, list[CalledStep]] = {
+            segment.name: [] for segment in artifact.segments
+        }
         """The kernels that each segment calls."""
         for site in artifact.sites:
             text = f"{site.function}({site.pointers})"
@@ -49,7 +51,7 @@ class EngineProbe(CodeProbe):
         artifact = self._artifact
         if artifact.entry:
             calls = enumerate(self._segments[artifact.entry])
-            return WrapperCode([GraphStep(i, one.kind, one.name, one.text) for i, one in calls])
+            return WrapperCode([GraphStep(i, step.kind, step.name, step.text) for i, step in calls])
         targets = {b.name: b.target for b in artifact.bindings if b.kind == "operation"}
 
         def steps_of(_: ast.Call, called: str) -> Sequence[CalledStep]:
@@ -133,7 +135,9 @@ class EngineProbe(CodeProbe):
         return run
 
     def begins(self, variables: Mapping[str, Any]) -> None:
-        numbers = {name: one for name, one in variables.items() if isinstance(one, int)}
+        numbers = {
+            name: variable for name, variable in variables.items() if isinstance(variable, int)
+        }
         self.memory.numbers.update(numbers)
 
     @contextmanager

@@ -65,7 +65,9 @@ def kernel_nests(
     call: int,
 ) -> Iterator[KernelNests]:
     """`run` makes the profiled call once, on fresh inputs. What cannot be built is reported."""
-    kernels = [one for one in records if isinstance(one, Kernel) and one.language == "cpp"]
+    kernels = [
+        record for record in records if isinstance(record, Kernel) and record.language == "cpp"
+    ]
     graphs = named_graphs(of_inductor, records).graphs if of_inductor else {}
     timed_kernels: list[_Clocked] = []
     for kernel, made in (*_of_inductor(graphs, kernels), *_of_engine(of_engine, kernels)):
@@ -128,7 +130,9 @@ def _of_engine(
 def _only(kernels: Sequence[Kernel], graph: str, name: str) -> Kernel | None:
     """The kernel with this name; None if several share the function: their times cannot be
     separated."""
-    found = [one for one in kernels if base_graph(one.graph) == graph and one.name == name]
+    found = [
+        kernel for kernel in kernels if base_graph(kernel.graph) == graph and kernel.name == name
+    ]
     return found[0] if len(found) == 1 else None
 
 
@@ -170,16 +174,22 @@ class NestClocks:
             raise Missing(reason)
         from torch._inductor.async_compile import AsyncCompile
 
-        found = next((one for one in definitions(source) if one.name == name), None)
-        if found is None or found.how != "cpp_pybinding" or not source.startswith(_END, found.end):
+        definition = next(
+            (definition for definition in definitions(source) if definition.name == name), None
+        )
+        if (
+            definition is None
+            or definition.how != "cpp_pybinding"
+            or not source.startswith(_END, definition.end)
+        ):
             raise LookupError(f"{name} is not where it is expected")
-        text = found.source
+        text = definition.source
         nests = outermost_loops(text)
         self.name = name
         self.loops = {name: [nest.line for nest in nests]}
         """Kernel -> the line of the outermost loop of each nest, in the kernel's text."""
         self._module = module
-        statement = source[found.start : found.end] + _END
+        statement = source[definition.start : definition.end] + _END
         statement = statement.replace(text, clocked(text, nests))
         made: dict[str, Any] = {"async_compile": AsyncCompile()}
         exec(statement, made)
@@ -215,7 +225,9 @@ class PartClocks:
         self.graph = graph
         artifact = graph.compiled.artifact
         several = {n: k for n, k in artifact.kernels.items() if len(k.parts) > 1}
-        self.loops = {name: [part.loop for part in one.parts] for name, one in several.items()}
+        self.loops = {
+            name: [part.loop for part in kernel_text.parts] for name, kernel_text in several.items()
+        }
         """Kernel -> the line of the loop of each part, in the kernel's text."""
         if not several:
             return

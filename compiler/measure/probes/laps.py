@@ -138,7 +138,7 @@ def event_cost(plain: Sequence[Lap], profiled: Sequence[Lap], parity: int) -> fl
     there are only odd or only even ones. Never negative."""
     apart = [[lap for lap in laps if lap.turn % 2 == parity] for laps in (plain, profiled)]
     before, after = (
-        [lap for lap in laps if lap.disturbed == min(one.disturbed for one in laps)]
+        [lap for lap in laps if lap.disturbed == min(lap.disturbed for lap in laps)]
         for laps in (apart if all(apart) else (plain, profiled))
     )
     added = median(lap.running() for lap in after) - median(lap.running() for lap in before)

@@ -40,7 +40,8 @@ def inside(trace: ProfilerTrace) -> list[LibraryCall]:
     for number, graph in enumerate(_ranges(trace.top)):
         for key, event in _within(graph):
             found += [
-                LibraryCall(key, number, host_run(one, "model", "")) for one in operations(event)
+                LibraryCall(key, number, host_run(operation, "model", ""))
+                for operation in operations(event)
             ]
     return found
 
@@ -84,14 +85,14 @@ def times(
     for call in calls:
         taken: Counter[tuple[int, int, str]] = Counter()
         sums: dict[int, float] = defaultdict(float)
-        for one in call:
-            key: int | None = one.key
-            if one.key not in steps:
-                like = (one.graph_run, one.key, one.run.name)
-                key = named.get((one.key, one.run.name, taken[like]))
+        for library_call in call:
+            key: int | None = library_call.key
+            if library_call.key not in steps:
+                like = (library_call.graph_run, library_call.key, library_call.run.name)
+                key = named.get((library_call.key, library_call.run.name, taken[like]))
                 taken[like] += 1
             if key is not None:
-                sums[key] += one.run.ns / 1e9
+                sums[key] += library_call.run.ns / 1e9
         for key, seconds in sums.items():
             found[key].append(seconds)
     return {key: seconds for key, seconds in found.items() if len(seconds) == len(calls)}

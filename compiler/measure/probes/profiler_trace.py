@@ -47,15 +47,15 @@ class HostEvent:
 
     @property
     def key(self) -> int | None:
-        found = _KEY.match(self.name)
-        return int(found[1]) if found else None
+        match = _KEY.match(self.name)
+        return int(match[1]) if match else None
 
     def above(self) -> Iterator[HostEvent]:
         """The events that it runs in, innermost first."""
-        one = self.parent
-        while one is not None:
-            yield one
-            one = one.parent
+        event = self.parent
+        while event is not None:
+            yield event
+            event = event.parent
 
     def below(self) -> Iterator[HostEvent]:
         """All events that run in it."""
@@ -146,16 +146,16 @@ def parse(events: Iterable[Mapping[str, Any]], clock: int | None = None) -> Prof
         start = _ns(event["ts"]) + moved
         if category in _HOST and event["name"] != _CLOCK:
             thread = event.get("tid")
-            one = HostEvent(
+            host_event = HostEvent(
                 str(event["name"]),
                 start,
                 start + _ns(event.get("dur", 0)),
                 thread,
                 about.get("Sequence number"),
             )
-            host[thread].append(one)
+            host[thread].append(host_event)
             if "External id" in about:
-                by_external[about["External id"]] = one
+                by_external[about["External id"]] = host_event
         elif category in _LAUNCHES and "correlation" in about:
             launches[about["correlation"]] = start, event.get("tid")
     trace = ProfilerTrace()
@@ -195,14 +195,16 @@ def calls(trace: ProfilerTrace) -> list[ProfilerTrace]:
         if event.name in marks:
             marks[event.name].append(event.start)
     ends = sorted(marks[END])
-    found: list[ProfilerTrace] = []
+    traces: list[ProfilerTrace] = []
     for since in sorted(marks[BEGIN]):
         until = next((end for end in ends if end > since), None)
         top = [
-            one for one in trace.top if since < one.start and (until is None or one.start < until)
+            host_event
+            for host_event in trace.top
+            if since < host_event.start and (until is None or host_event.start < until)
         ]
-        found.append(ProfilerTrace(top, trace.launched(since, until)))
-    return found or [trace]
+        traces.append(ProfilerTrace(top, trace.launched(since, until)))
+    return traces or [trace]
 
 
 def _ns(microseconds: float) -> int:
@@ -230,7 +232,7 @@ def _innermost(events: Sequence[HostEvent], starts: Sequence[int], time: int) ->
     place = bisect_right(starts, time) - 1
     if place < 0:
         return None
-    found: HostEvent | None = events[place]
-    while found is not None and found.end < time:
-        found = found.parent
-    return found
+    event: HostEvent | None = events[place]
+    while event is not None and event.end < time:
+        event = event.parent
+    return event

@@ -48,8 +48,8 @@ class EagerSide:
         """Check whether a run under the profiler shows the described operations."""
         if self.on_device:
             return
-        seen = {one.key for one in readings_of(self.probe.operations, lap.eager)}
-        wanted = [key for key, one in enumerate(self.probe.operations) if one.launches]
+        seen = {reading.key for reading in readings_of(self.probe.operations, lap.eager)}
+        wanted = [key for key, operation in enumerate(self.probe.operations) if operation.launches]
         missed = sum(key not in seen for key in wanted)
         self.by_profiler = missed <= _MISSED * len(wanted)
 
@@ -83,8 +83,10 @@ def _in_order(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) ->
     """Both in the order of the call; empty if their operations differ. An operation of autograd
     that is seen inside another is described before it, and its time is subtracted from the
     other's."""
-    wanted = [_like(one.phase, one.operation) for one in operations]
-    seen = [_like(one.phase, one.name) for one in runs]
+    wanted = [
+        _like(eager_operation.phase, eager_operation.operation) for eager_operation in operations
+    ]
+    seen = [_like(eager_run.phase, eager_run.name) for eager_run in runs]
     found: list[Reading] = []
     place = 0
     within: dict[int, EagerRun] = {}
@@ -95,15 +97,15 @@ def _in_order(operations: Sequence[EagerOperation], runs: Sequence[EagerRun]) ->
             place += 1  # a view that no mode sees
         if place < len(runs) and seen[place] == wanted[key]:
             run = runs[place]
-            ns = run.ns - sum(one.ns for one in within.values())
+            ns = run.ns - sum(eager_run.ns for eager_run in within.values())
             found.append(Reading(key, run.start, max(0, ns)))
             place, within = place + 1, {}
             continue
         inner = runs[place].inner if place < len(runs) else ()
-        for number, one in enumerate(inner):
-            if number not in within and _like(one.phase, one.name) == wanted[key]:
-                within[number] = one
-                found.append(Reading(key, one.start, one.ns))
+        for number, eager_run in enumerate(inner):
+            if number not in within and _like(eager_run.phase, eager_run.name) == wanted[key]:
+                within[number] = eager_run
+                found.append(Reading(key, eager_run.start, eager_run.ns))
                 break
         else:
             if operation.launches:

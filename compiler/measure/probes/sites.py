@@ -37,16 +37,16 @@ def stack_above(frame: FrameType | None, until: FrameType | None) -> tuple[Locat
     Stops at `until`, which is left out, and where autograd's engine begins: frames above that
     called the backward, but ran no operation.
     """
-    found: list[Location] = []
+    locations: list[Location] = []
     while frame is not None and frame is not until:
         code = frame.f_code
         file = code.co_filename
         if users(file):
-            found.append(Location(file=file, line=frame.f_lineno or 0, function=code.co_name))
+            locations.append(Location(file=file, line=frame.f_lineno or 0, function=code.co_name))
         elif code.co_name == "_engine_run_backward" and file.endswith(_ENGINE):
             break
         frame = frame.f_back
-    return tuple(reversed(found))
+    return tuple(reversed(locations))
 
 
 class ModulePaths:

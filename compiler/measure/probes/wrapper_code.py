@@ -99,26 +99,26 @@ def instrumented(text: str, file: str, rules: Rules, entry: str = "call") -> Wra
     """
     tree = ast.parse(text, file)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
-    found = WrapperCode()
+    wrapper_code = WrapperCode()
     call = functions.get(entry)
     if call is None:
         call = _method(tree)
-        found.method = True
+        wrapper_code.method = True
     if call is None:
         raise NoSteps("its wrapper is C++ code")
     functions[entry] = call
     lines = text.splitlines()
     for prefix in (TIMED, OBSERVED):
-        found.steps = []
-        made = _Instrumenter(functions, lines, rules, prefix, found)
+        wrapper_code.steps = []
+        made = _Instrumenter(functions, lines, rules, prefix, wrapper_code)
         made.function(entry)
         module = ast.Module(body=list(made.done.values()), type_ignores=[])
         code = compile(ast.fix_missing_locations(module), file, "exec", dont_inherit=True)
         if prefix == TIMED:
-            found.timed = code
+            wrapper_code.timed = code
         else:
-            found.observed = code
-    return found
+            wrapper_code.observed = code
+    return wrapper_code
 
 
 def empty_steps(count: int) -> CodeType:
@@ -303,28 +303,31 @@ class _Instrumenter(ast.NodeTransformer):
         source = self.found.makes[index] = statement.targets[0].id
         if not self.rules.named_later:
             return
-        found: list[ResultName] = []
+        names: list[ResultName] = []
         waiting: list[tuple[str, int, tuple[int, ...]]] = [(source, statement.lineno, ())]
         while waiting:
             former, since, path = waiting.pop()
             for line, name, part in self._renamed[within].get(former, ()):
                 if line > since:
-                    found.append(ResultName(name, source, path + part))
+                    names.append(ResultName(name, source, path + part))
                     waiting.append((name, line, path + part))
-        self.found.results[index] = found
+        self.found.results[index] = names
 
 
 def _variables(function: ast.FunctionDef) -> set[str]:
     arguments = function.args
-    names = {one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
-    stored = (one for one in ast.walk(function) if isinstance(one, ast.Name))
-    return names | {one.id for one in stored if isinstance(one.ctx, ast.Store)}
+    names = {
+        posonlyarg.arg
+        for posonlyarg in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    }
+    stored = (node for node in ast.walk(function) if isinstance(node, ast.Name))
+    return names | {name.id for name in stored if isinstance(name.ctx, ast.Store)}
 
 
 def _targets(statement: ast.stmt) -> list[str]:
     """The variables that a statement assigns, without `_`."""
     targets = statement.targets if isinstance(statement, ast.Assign) else []
-    nodes = [node for one in targets for node in ast.walk(one) if isinstance(node, ast.Name)]
+    nodes = [node for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
     return [node.id for node in nodes if node.id != "_"]
 
 

@@ -99,29 +99,31 @@ class Origins:
 
     @cached_property
     def graphs(self) -> dict[str, Graph]:
-        return {one.id: one for one in self.records if isinstance(one, Graph)}
+        return {record.id: record for record in self.records if isinstance(record, Graph)}
 
     @cached_property
     def nodes(self) -> dict[NodeRef, Node]:
-        return {(id, node.name): node for id, one in self.graphs.items() for node in one.nodes}
+        return {(id, node.name): node for id, graph in self.graphs.items() for node in graph.nodes}
 
     @cached_property
     def _operations(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """Origins of scheduler nodes: (graph without its last stage, name) -> lowered nodes."""
         return {
-            (base_graph(one.graph), one.name): one.origins
-            for one in self.records
-            if isinstance(one, SchedulerNode)
+            (base_graph(record.graph), record.name): record.origins
+            for record in self.records
+            if isinstance(record, SchedulerNode)
         }
 
     def calls(self, graph: str, steps: Sequence[GraphStep]) -> dict[int, CallOfKernel]:
         """Index of each step of a graph -> its kernel call, if recorded."""
         kernels = [
-            one
-            for one in self.records
-            if isinstance(one, Kernel) and not one.predicted and base_graph(one.graph) == graph
+            record
+            for record in self.records
+            if isinstance(record, Kernel)
+            and not record.predicted
+            and base_graph(record.graph) == graph
         ]
-        by_id = {one.id: one for one in kernels}
+        by_id = {kernel.id: kernel for kernel in kernels}
         found = kernel_of_steps(steps, kernels)
         counts = Counter(found.values())
         seen: Counter[str] = Counter()
@@ -138,8 +140,8 @@ class Origins:
         graph = call.kernel.graph
         if graph not in self._work:
             self._work[graph] = self._graph_work(graph)
-        found = self._work[graph]
-        every = found.of(call.kernel) if found is not None else ()
+        graph_work = self._work[graph]
+        every = graph_work.of(call.kernel) if graph_work is not None else ()
         if len(every) == call.count:
             return every[call.number]
         return every[0] if len(every) == 1 and call.count == 1 else Work()
@@ -150,10 +152,12 @@ class Origins:
             return None
 
         def of_graph(kind: type[R]) -> list[R]:
-            return [one for one in self.records if isinstance(one, kind) and one.graph == id]
+            return [
+                record for record in self.records if isinstance(record, kind) and record.graph == id
+            ]
 
         plans = of_graph(MemoryPlan)
-        kernels = [one for one in of_graph(Kernel) if not one.predicted]
+        kernels = [kernel for kernel in of_graph(Kernel) if not kernel.predicted]
         return GraphWork(graph, kernels, of_graph(SchedulerNode), plans[-1] if plans else None)
 
     def computed(self, calls: Iterable[CallOfKernel | None]) -> list[Computes]:
@@ -192,13 +196,13 @@ class Origins:
         adds to it."""
         graph = base_graph(kernel.graph)
         mine = {(graph, name) for name in kernel.nodes}
-        found = {
-            (kernel.graph, self._operations[one][0])
-            for one in mine - parts
-            if len(self._operations.get(one, ())) == 1
+        further_parts = {
+            (kernel.graph, self._operations[part][0])
+            for part in mine - parts
+            if len(self._operations.get(part, ())) == 1
         }
         parts |= mine
-        return found
+        return further_parts
 
     def _site(self, ref: NodeRef) -> Site | None:
         """The site of a node. To a sum of gradients torch gives a line and no module: it has the
@@ -213,17 +217,17 @@ class Origins:
         another layout, which belongs to the library call that needs it."""
         users = [user for ref in refs for user in self._users.get(ref, ())]
         asking = [user for user in users if user in self._library_calls] or users
-        found = (self.nodes[user].location for user in asking)
-        return tuple(dict.fromkeys(one for one in found if one is not None))
+        locations = (self.nodes[user].location for user in asking)
+        return tuple(dict.fromkeys(location for location in locations if location is not None))
 
     @cached_property
     def _library_calls(self) -> set[NodeRef]:
         """Lowered nodes that a library call computes."""
         return {
-            (one.graph, origin)
-            for one in self.records
-            if isinstance(one, Kernel) and not one.generated
-            for origin in one.origins
+            (record.graph, origin)
+            for record in self.records
+            if isinstance(record, Kernel) and not record.generated
+            for origin in record.origins
         }
 
     @cached_property

@@ -90,9 +90,11 @@ def regions(
     roots: DisjointSets[Task] = DisjointSets()
     of_step = [tasks.of_step(placed) for placed in steps]
     views = [tasks.call_of_view(placed) for placed in steps]
-    of_operation = [tasks.of_operation(one) for one in operations]
+    of_operation = [tasks.of_operation(operation) for operation in operations]
     working = [
-        found for one, found in zip(operations, of_operation, strict=True) if not is_view(one)
+        found
+        for operation, found in zip(operations, of_operation, strict=True)
+        if not is_view(operation)
     ]
     first: dict[Task, Task] = {}
     doing = [found for found, view in zip(of_step, views, strict=True) if view is None]
@@ -102,16 +104,16 @@ def regions(
             first.setdefault(task[:2], task)
     # a view belongs with its call's work, or by itself if the call does none
     of_operation = [
-        {first.get(next(iter(found))[:2], next(iter(found)))} if is_view(one) else found
-        for one, found in zip(operations, of_operation, strict=True)
+        {first.get(next(iter(found))[:2], next(iter(found)))} if is_view(operation) else found
+        for operation, found in zip(operations, of_operation, strict=True)
     ]
     of_step = [
         found if view is None else {first.get(view, next(iter(found)))}
         for found, view in zip(of_step, views, strict=True)
     ]
     groups: dict[Task, Grouped] = {}
-    for one, found in zip(operations, of_operation, strict=True):
-        _into(groups, roots, found).operations.append(one)
+    for operation, found in zip(operations, of_operation, strict=True):
+        _into(groups, roots, found).operations.append(operation)
     for placed, found in zip(steps, of_step, strict=True):
         _into(groups, roots, found).steps.append(placed)
     return list(groups.values())
@@ -160,11 +162,11 @@ class _Tasks:
         """Operations of lines that only a backward runs: those of a custom autograd function."""
         self._line_up(list(compile_ids), canonical)
 
-    def _site(self, one: EagerOperation) -> Site | None:
+    def _site(self, operation: EagerOperation) -> Site | None:
         """The site of an operation, as captured graphs name it."""
-        site = site_of(one.module, one.location)
+        site = site_of(operation.module, operation.location)
         if site is None:
-            forward = one.part == "model" and one.phase in ("", "forward")
+            forward = operation.part == "model" and operation.phase in ("", "forward")
             return _UNWRITTEN if forward and _UNWRITTEN in self._held else None
         return self._as_captured.get(site, site)
 
@@ -178,26 +180,28 @@ class _Tasks:
         for site, refs in captured.items():
             for graph, _ in refs if site != _UNWRITTEN else ():
                 by_graph[graph].add(site)
-        written = {site_of(one.module, one.location) for one in self.operations}
+        written = {site_of(operation.module, operation.location) for operation in self.operations}
         eager = {site for site in written if site is not None}
         self._as_captured = as_captured(by_graph.values(), eager, canonical)
         running: dict[Site, list[EagerOperation]] = defaultdict(list)
-        for one in self.operations:
-            here = self._site(one)
-            if here is not None and one.phase in ("", "forward"):
-                running[here].append(one)
+        for operation in self.operations:
+            here = self._site(operation)
+            if here is not None and operation.phase in ("", "forward"):
+                running[here].append(operation)
         for site in dict.fromkeys((*captured, *running)):
             self._line_up_site(site, captured[site], running[site])
-        known = {one.id: one for one in self.operations}
+        known = {operation.id: operation for operation in self.operations}
         beside: list[EagerOperation] = []
-        for one in self.operations:
-            here = self._site(known.get(one.of, one))
-            if one.part != "model":
+        for eager_operation in self.operations:
+            here = self._site(known.get(eager_operation.of, eager_operation))
+            if eager_operation.part != "model":
                 continue
             if here is None or here not in self._held:
-                self._leave_out(one)
-            elif one.phase != "backward" and not self._may_be_captured(one, captured[here]):
-                beside.append(one)
+                self._leave_out(eager_operation)
+            elif eager_operation.phase != "backward" and not self._may_be_captured(
+                eager_operation, captured[here]
+            ):
+                beside.append(eager_operation)
         for one in beside:
             self._leave_out(one)
         for one in self.operations:
@@ -205,14 +209,14 @@ class _Tasks:
             if one.of and here is not None and here not in self._at:
                 self._written_backward[here].append(one)
 
-    def _leave_out(self, one: EagerOperation) -> None:
-        like = kind(plain_word(word(one.operation)))
-        self._uncaptured[one.phase, like].append(one)
+    def _leave_out(self, operation: EagerOperation) -> None:
+        like = kind(plain_word(word(operation.operation)))
+        self._uncaptured[operation.phase, like].append(operation)
 
-    def _may_be_captured(self, one: EagerOperation, refs: Sequence[NodeRef]) -> bool:
+    def _may_be_captured(self, operation: EagerOperation, refs: Sequence[NodeRef]) -> bool:
         """Whether a captured call of a line may run an operation of that line. Graphs may hold only
         part of a line: for `print(float(x.norm()))` they have the norm, and Python the rest."""
-        name = plain_word(word(one.operation))
+        name = plain_word(word(operation.operation))
         return any(may_run(plain_word(word(self.origins.nodes[ref].target)), name) for ref in refs)
 
     def _line_up_site(
@@ -220,9 +224,9 @@ class _Tasks:
     ) -> None:
         names = [plain_word(word(self.origins.nodes[ref].target)) for ref in refs]
         calls = [i for i, name in enumerate(names) if name not in VIEWS or name in MAY_COPY]
-        runs = [one for one in operations if not is_view(one)]
+        runs = [operation for operation in operations if not is_view(operation)]
         found = aligned(
-            [names[i] for i in calls], [plain_word(word(one.operation)) for one in runs]
+            [names[i] for i in calls], [plain_word(word(run.operation)) for run in runs]
         )
         whole: Hashable = ("line", site)
         # of several compiles of one frame, which one ran how often is not known here
@@ -230,11 +234,11 @@ class _Tasks:
         several = len({graph.partition("/")[0] for graph in graphs}) < len(graphs)
         if found is None or len(calls) < 2 or several:
             self._calls |= dict.fromkeys(refs, whole)
-            self._runs |= {one.id: whole for one in operations}
+            self._runs |= {operation.id: whole for operation in operations}
             self._at[site] = [whole]
             return
-        for one, place in zip(runs, found, strict=True):
-            self._runs[one.id] = ("call", refs[calls[place]])
+        for operation, place in zip(runs, found, strict=True):
+            self._runs[operation.id] = ("call", refs[calls[place]])
         for i in calls:
             self._calls[refs[i]] = ("call", refs[i])
         tasks = list(dict.fromkeys(self._calls[refs[i]] for i in calls))
@@ -244,8 +248,8 @@ class _Tasks:
             before = [i for i in calls if i <= place] or calls
             self._calls.setdefault(ref, self._calls[refs[before[-1]]])
         last = tasks[0]
-        for one in operations:
-            last = self._runs.setdefault(one.id, last)
+        for operation in operations:
+            last = self._runs.setdefault(operation.id, last)
 
     def pair(self, steps: Sequence[PlacedStep]) -> None:
         """Give each ATen operation that both sides run a separate task."""
@@ -258,10 +262,12 @@ class _Tasks:
             for call in self._calls_of(ref):
                 lowered[phase, call][ref] = name
         eager: dict[_Where, dict[Hashable, str]] = defaultdict(dict)
-        for one in self.operations:
-            if not is_view(one):
-                for call in self._calls_run_by(one):
-                    eager[one.phase, call][one.id] = kind(plain_word(word(one.operation)))
+        for operation in self.operations:
+            if not is_view(operation):
+                for call in self._calls_run_by(operation):
+                    eager[operation.phase, call][operation.id] = kind(
+                        plain_word(word(operation.operation))
+                    )
         for where in lowered.keys() & eager.keys():
             self._pair(where, lowered[where], eager[where])
 
@@ -286,7 +292,9 @@ class _Tasks:
         left, found = list(operations), []
         for ref in nodes:
             sizes = self._sizes[ref]
-            same = next((one for one in left if sizes and self._sizes[one] == sizes), None)
+            same = next(
+                (hashable for hashable in left if sizes and self._sizes[hashable] == sizes), None
+            )
             if same is None:
                 return operations
             left.remove(same)
@@ -296,13 +304,13 @@ class _Tasks:
     @cached_property
     def _sizes(self) -> Mapping[Hashable, tuple[Size, ...] | None]:
         """(lowered node or id of an eager operation) -> sizes of its first result."""
-        found: dict[Hashable, tuple[Size, ...] | None] = {}
+        sizes: dict[Hashable, tuple[Size, ...] | None] = {}
         for ref, node in self.origins.nodes.items():
             first = next(filter(None, (node.value, *node.values)), None)
-            found[ref] = first.shape if first else None
-        for one in self.operations:
-            found[one.id] = one.outputs[0].shape if one.outputs else None
-        return found
+            sizes[ref] = first.shape if first else None
+        for operation in self.operations:
+            sizes[operation.id] = operation.outputs[0].shape if operation.outputs else None
+        return sizes
 
     def _calls_of(self, ref: NodeRef) -> list[Hashable]:
         """The calls that a lowered node does work of."""
@@ -317,23 +325,23 @@ class _Tasks:
         site = site_of(node.module, node.location)
         return [] if site in self._written_backward else sorted(self.origins.captured(ref))
 
-    def _calls_run_by(self, one: EagerOperation) -> list[Hashable]:
+    def _calls_run_by(self, operation: EagerOperation) -> list[Hashable]:
         """The call that an eager operation is work of; all calls of its line if that is unknown; in
         a backward, the call of the forward operation."""
-        known = self._runs.get(one.of or one.id)
+        known = self._runs.get(operation.of or operation.id)
         if known is not None:
             return [known]
-        site = self._site(one)
+        site = self._site(operation)
         return self._at.get(site, []) if site is not None else []
 
-    def of_operation(self, one: EagerOperation) -> set[Task]:
+    def of_operation(self, operation: EagerOperation) -> set[Task]:
         """The operation's tasks; never empty."""
         found = {
-            self._paired.get((one.phase, call, one.id), (one.phase, call))
-            for call in self._calls_run_by(one)
+            self._paired.get((operation.phase, call, operation.id), (operation.phase, call))
+            for call in self._calls_run_by(operation)
         }
-        name = plain_word(word(one.operation))
-        return found or {(one.phase, ("nowhere", one.part, name))}
+        name = plain_word(word(operation.operation))
+        return found or {(operation.phase, ("nowhere", operation.part, name))}
 
     def of_step(self, placed: PlacedStep) -> set[Task]:
         """The step's tasks; never empty."""
@@ -375,7 +383,9 @@ class _Tasks:
         if site is None or site in self._held:
             return []
         backward = self._written_backward.get(site, [])
-        written = dict.fromkeys(call for one in backward for call in self._calls_run_by(one))
+        written = dict.fromkeys(
+            call for operation in backward for call in self._calls_run_by(operation)
+        )
         return self._at.get(site) or list(written)
 
     def _of_eager(self, step: CompiledStep) -> set[Task]:
@@ -383,9 +393,9 @@ class _Tasks:
         the same Python there, in the same order; the profiler that recorded it reports no lines."""
         like = kind(plain_word(word(step.name)))
         if step.part == "model":
-            for one in self._uncaptured.get((step.phase, like), []):
-                self._uncaptured[step.phase, like].remove(one)
-                return self.of_operation(one)
+            for operation in self._uncaptured.get((step.phase, like), []):
+                self._uncaptured[step.phase, like].remove(operation)
+                return self.of_operation(operation)
         return {(step.phase, ("nowhere", step.part, plain_word(word(step.name))))}
 
 
@@ -406,7 +416,7 @@ def label(origins: Origins, group: Grouped) -> str:
     backward = any(placed.step.phase == "backward" for placed in group.steps)
     if not names:
         backward = False
-        names = [plain_word(word(one.operation)) for one in group.operations]
+        names = [plain_word(word(operation.operation)) for operation in group.operations]
         names = names or [
             placed.computes.kernel.label
             if placed.computes.kernel
@@ -418,7 +428,7 @@ def label(origins: Origins, group: Grouped) -> str:
     text = " + ".join(_spoken(name) for name in working[:_LABEL_WORDS])
     if len(working) > _LABEL_WORDS:
         text += f" + {len(working) - _LABEL_WORDS} more"
-    parts = {one.part for one in group.operations} | {p.step.part for p in group.steps}
+    parts = {operation.part for operation in group.operations} | {p.step.part for p in group.steps}
     if len(parts) == 1 and "model" not in parts:
         text = f"{parts.pop()}: {text}"
     return f"{text} backward" if backward else text
@@ -433,9 +443,9 @@ def _spoken(name: str) -> str:
 def locations(group: Grouped) -> tuple[Location, ...]:
     """The user's lines of both sides, distinct, in file order."""
     found: dict[tuple[str, int], Location] = {}
-    for one in group.operations:
-        if one.location is not None:
-            found.setdefault((one.location.file, one.location.line), one.location)
+    for operation in group.operations:
+        if operation.location is not None:
+            found.setdefault((operation.location.file, operation.location.line), operation.location)
     for placed in group.steps:
         for place in placed.computes.locations:
             found.setdefault((place.file, place.line), place)

@@ -28,7 +28,7 @@ _Call = tuple[str, tuple[object, ...]]
 def sameness(origins: Origins, group: Grouped) -> Sameness:
     """Whether the two sides of a region make the same calls; "" if not, or if it is not
     recorded."""
-    eager = [one for one in group.operations if not is_view(one)]
+    eager = [operation for operation in group.operations if not is_view(operation)]
     same = bool(eager) and len(eager) == len(group.steps)
     return "calls" if same and _same_calls(origins, eager, group.steps) else ""
 
@@ -38,7 +38,7 @@ def _same_calls(
 ) -> bool:
     """Whether both sides are the same ATen operations on tensors of the same sizes, strides and
     dtypes, in any order."""
-    theirs = Counter((word(one.operation), _tensors(one.inputs)) for one in eager)
+    theirs = Counter((word(operation.operation), _tensors(operation.inputs)) for operation in eager)
     ours: Counter[_Call] = Counter()
     for placed in steps:
         call = _call(origins, placed)
@@ -62,4 +62,4 @@ def _call(origins: Origins, placed: PlacedStep) -> _Call | None:
 
 
 def _tensors(values: Iterable[TensorMeta | None]) -> tuple[object, ...]:
-    return tuple((one.shape, one.stride, one.dtype) for one in values if one is not None)
+    return tuple((value.shape, value.stride, value.dtype) for value in values if value is not None)

@@ -47,7 +47,7 @@ def time_engines(
             models = (eager, *(engine.model for engine in engines))
             contenders.append([prepared(model, inputs, mode) for model in models])
         stands_for.append(known.get(key, len(contenders) - 1))
-    names = " against ".join(one.engine for one in engines) if len(engines) > 1 else "compiled"
+    names = " against ".join(model.engine for model in engines) if len(engines) > 1 else "compiled"
     host.begins(f"timing eager against {names}")
     graphs = [0]
 
@@ -56,7 +56,7 @@ def time_engines(
 
     if len(engines) == 1:  # the compiles of two could not be told apart
         for runs in contenders:
-            runs[:] = [host.with_hooks(one, records=place > 0) for place, one in enumerate(runs)]
+            runs[:] = [host.with_hooks(run, records=place > 0) for place, run in enumerate(runs)]
     device = device_of(eager, sets)
     peaks: list[int | None] = [None] * (1 + len(engines))
     try:

@@ -128,7 +128,7 @@ class _Comparison:
         seconds = max(LEAST_SECONDS, min(PLAN.seconds, self.left / max(waiting, 1)))
         try:
             with self.host.unrecorded(), torch.no_grad():
-                before, after = (one.prepare for one in replays())
+                before, after = (replay.prepare for replay in replays())
                 same = _same_outputs(*self.both(graph), BACKWARD in graph)
                 found = {"graph": graph, **same, **about}
                 return self.timed(scope, [(before, after)], seconds, **found)
@@ -146,9 +146,11 @@ class _Comparison:
         return [_replay(graph, kernels) for graph, kernels in sides]
 
     def both(self, name: str) -> tuple[CompiledGraph, CompiledGraph]:
-        for graphs, one in ((self.first, self.base), (self.second, self.run)):
+        for graphs, finished_run in ((self.first, self.base), (self.second, self.run)):
             if name not in graphs:
-                raise NotAlone(f"run {one.number} made no code of {name} that could be found again")
+                raise NotAlone(
+                    f"run {finished_run.number} made no code of {name} that could be found again"
+                )
         return self.first[name], self.second[name]
 
 
@@ -174,13 +176,19 @@ def compare(
 def _possible(base: FinishedRun, run: FinishedRun, missing: str) -> None:
     if missing:
         raise NotAlone(missing)
-    for one in (base, run):
-        if one.compile_again is None or one.status != "ok":
-            raise NotAlone(f"run {one.number} did not get to its end ({one.status})")
-        if one.settings.engine == "both":
-            raise NotAlone(f"run {one.number} has two engines: take one of them to compare")
-        if one.settings.until != "run":
-            raise NotAlone(f"run {one.number} went until {one.settings.until} only")
+    for finished_run in (base, run):
+        if finished_run.compile_again is None or finished_run.status != "ok":
+            raise NotAlone(
+                f"run {finished_run.number} did not get to its end ({finished_run.status})"
+            )
+        if finished_run.settings.engine == "both":
+            raise NotAlone(
+                f"run {finished_run.number} has two engines: take one of them to compare"
+            )
+        if finished_run.settings.until != "run":
+            raise NotAlone(
+                f"run {finished_run.number} went until {finished_run.settings.until} only"
+            )
 
 
 def _graphs_and_kernels(one: _Comparison, scope: Scope) -> None:
@@ -257,10 +265,10 @@ def changed_kernels(
 ) -> list[Match]:
     """Kernels whose code differs between the runs."""
     (kernels, work, code), (others, other_work, other_code) = (
-        _known(one, graphs) for one, graphs in ((base, first), (run, second))
+        _known(finished_run, graphs) for finished_run, graphs in ((base, first), (run, second))
     )
-    found = matching.match(kernels, others, work, other_work, code, other_code)
-    return [one for one in found if one.kind != "same"]
+    match = matching.match(kernels, others, work, other_work, code, other_code)
+    return [match for match in match if match.kind != "same"]
 
 
 def _known(
@@ -322,9 +330,9 @@ def _results(
     state = RandomState.now()
     for call, inputs in enumerate(sets, 1):
         values = []
-        for model, one, mode in zip(models, inputs, modes, strict=True):
+        for model, input_set, mode in zip(models, inputs, modes, strict=True):
             state.restore()
-            made = prepare(model, one, mode)
+            made = prepare(model, input_set, mode)
             result = made.result(made())
             values.append(list(leaves((result.outputs, result.gradients))))
         comparison.add(call, values[1], values[0])
@@ -353,10 +361,10 @@ def _same_outputs(first: CompiledGraph, second: CompiledGraph, backward: bool) -
 
 def _equality(comparison: OutputComparison) -> dict[str, Any]:
     """`equal` and `max_error` of a `WhatIf`: None if the results cannot be compared."""
-    found = comparison.record()
+    numerics = comparison.record()
     if not comparison.comparable:
         return {"equal": None, "max_error": None}
-    return {"equal": comparison.equal, "max_error": found.max_abs or None}
+    return {"equal": comparison.equal, "max_error": numerics.max_abs or None}
 
 
 def _against_eager(
@@ -375,6 +383,6 @@ def _against_eager(
             reference.compare(call, inputs, made, made())
     except Exception:
         return {}
-    found = reference.verdict()
+    numerics = reference.verdict()
     names = ("within", "compiled_off", "eager_off", "note")
-    return {name: getattr(found, name) for name in names}
+    return {name: getattr(numerics, name) for name in names}

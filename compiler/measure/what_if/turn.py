@@ -31,7 +31,7 @@ def time_calls(host: Host, run: FinishedRun, rounds: int) -> None:
             torch._dynamo.reset()
             run.kept[MODEL] = next(iter(run.compile_again().values()))
         model, mode = run.kept[MODEL], run.settings.grad
-        calls = [[prepared(model, one, mode)] for one in list(run.sets)[:SETS]]
+        calls = [[prepared(model, input_set, mode)] for input_set in list(run.sets)[:SETS]]
         with host.unrecorded():
             times = seconds_in_rounds(calls, RoundsPlan(rounds=rounds))
         host.emit(CallTimes(run=run.number, seconds=tuple(mean_round([one[0] for one in times]))))

@@ -145,7 +145,7 @@ class _CPU:
 def waited_seconds() -> float:
     """Seconds that the threads of this process were ready to run without a free processor."""
     folder = Path("/proc/self/task")
-    return sum(waited(int(one.name)) for one in folder.iterdir()) if folder.exists() else 0.0
+    return sum(waited(int(path.name)) for path in folder.iterdir()) if folder.exists() else 0.0
 
 
 class _GPU:
@@ -191,14 +191,14 @@ def _bandwidth(timer: _CPU | _GPU, largest: int) -> tuple[Bandwidth, ...]:
         return partial(torch.ops.aten.copy_.default, target[: size // 2], source[: size // 2])
 
     empty = timer.empty(copy(2))
-    found: list[Bandwidth] = []
+    bandwidths: list[Bandwidth] = []
     least = float("inf")
     for power in range(largest.bit_length() - 1, _SMALLEST.bit_length() - 2, -1):
         size = 1 << power
         # a smaller set takes no longer than a larger one
         least = min(least, timer.best(copy(size), _COPY_SECONDS))
-        found.append(Bandwidth(bytes=size, per_second=size / max(least - empty, least / 2)))
-    return tuple(reversed(found))
+        bandwidths.append(Bandwidth(bytes=size, per_second=size / max(least - empty, least / 2)))
+    return tuple(reversed(bandwidths))
 
 
 def _rates(timer: _CPU | _GPU) -> dict[str, float]:

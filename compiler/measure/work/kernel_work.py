@@ -37,7 +37,7 @@ class GraphWork:
     ) -> None:
         self._nodes = {node.name: node for node in graph.nodes}
         self._values = values_of(graph.nodes)
-        self._operations = {one.name: one for one in operations}
+        self._operations = {operation.name: operation for operation in operations}
         self._lives: dict[str, Buffer] = {}
         if plan is not None:
             self._lives = {buffer.name: buffer for buffer in plan.buffers}
@@ -49,10 +49,10 @@ class GraphWork:
                     self._homes[name].add((kernel.id, place))
         self._readers: dict[str, list[str]] = defaultdict(list)
         self._whole: dict[str, int] = {}
-        for one in self._operations.values():
-            for name in one.reads:
-                self._readers[name].append(one.name)
-            for name, count in one.touched.items():
+        for operation in self._operations.values():
+            for name in operation.reads:
+                self._readers[name].append(operation.name)
+            for name, count in operation.touched.items():
                 self._whole[name] = max(count, self._whole.get(name, 0))
         for name, life in self._lives.items():
             if life.bytes is not None and not life.alias_of:
@@ -80,15 +80,15 @@ class GraphWork:
         read: dict[str, dict[int, list[int | None]]] = defaultdict(dict)
         written: dict[str, list[int | None]] = defaultdict(list)
         made: set[str] = set()
-        for one in members:
-            for name in one.reads:
+        for member in members:
+            for name in member.reads:
                 if name not in made:
-                    part = read[name].setdefault(one.parts.get(name, 0), [])
-                    part.append(one.touched.get(name))
-            for name in one.writes:
-                if self._leaves(name, one, step):
-                    written[name].append(one.touched.get(name))
-            made.update(one.writes)
+                    part = read[name].setdefault(member.parts.get(name, 0), [])
+                    part.append(member.touched.get(name))
+            for name in member.writes:
+                if self._leaves(name, member, step):
+                    written[name].append(member.touched.get(name))
+            made.update(member.writes)
         parts = {name: [_largest(one) for one in parts.values()] for name, parts in read.items()}
         return Work(self._sum(parts), self._sum(written), flops)
 
@@ -117,23 +117,23 @@ class GraphWork:
 
     def _of_library(self, kernel: Kernel) -> Work:
         node = self._called(kernel)
-        found = NOTHING if node is None else work_of_node(node, self._values)
-        if node is not None and found.read_bytes is not None and found.write_bytes is not None:
-            return found
+        work = NOTHING if node is None else work_of_node(node, self._values)
+        if node is not None and work.read_bytes is not None and work.write_bytes is not None:
+            return work
         members = [self._operations[name] for name in kernel.nodes if name in self._operations]
-        flops = self._flops(kernel.origins) if node is None else found.flops
-        read = [one.read_bytes for one in members]
-        written = [one.write_bytes for one in members]
+        flops = self._flops(kernel.origins) if node is None else work.flops
+        read = [member.read_bytes for member in members]
+        written = [member.write_bytes for member in members]
         return Work(_total(read), _total(written), flops)
 
     def _called(self, kernel: Kernel) -> Node | None:
         """The node that a library call carries out; None if unclear."""
         nodes = [self._nodes[name] for name in kernel.origins if name in self._nodes]
         wanted = operation_named(kernel.name)
-        same = [one for one in nodes if wanted and operation_named(one.target) is wanted]
+        same = [node for node in nodes if wanted and operation_named(node.target) is wanted]
         if same:
             return same[-1]
-        computing = [one for one in nodes if work_of_node(one, self._values) != NOTHING]
+        computing = [node for node in nodes if work_of_node(node, self._values) != NOTHING]
         return computing[0] if len(computing) == 1 else None
 
     def _flops(self, origins: Sequence[str]) -> int | None:
@@ -152,11 +152,11 @@ def _calls(kernel: Kernel) -> list[tuple[str, ...]]:
 
 
 def _largest(counts: Sequence[int | None]) -> int | None:
-    known = [one for one in counts if one is not None]
+    known = [count for count in counts if count is not None]
     return max(known) if len(known) == len(counts) else None
 
 
 def _total(values: Sequence[int | None]) -> int | None:
     """The sum; None if any value is unknown or there are none."""
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return sum(known) if known and len(known) == len(values) else None

@@ -195,8 +195,8 @@ class _Call:
             return None
         if self.name in ("index_put", "_index_put_impl"):
             indices: Sequence[Any] = self.given.get("indices") or ()
-            found = [one for one in indices if isinstance(one, TensorMeta)]
-            if any(one.dtype in ("bool", "uint8") for one in found):
+            metas = [one for one in indices if isinstance(one, TensorMeta)]
+            if any(tensor_meta.dtype in ("bool", "uint8") for tensor_meta in metas):
                 return _elements(table)  # a mask: how much it lets through depends on the data
             kept: list[Any] = [
                 size
@@ -204,7 +204,7 @@ class _Call:
                 if place >= len(indices) or indices[place] is None
             ]
             try:
-                where = torch.broadcast_shapes(*[one.shape for one in found])
+                where = torch.broadcast_shapes(*[tensor_meta.shape for tensor_meta in metas])
                 return int(prod(where) * prod(kept))
             except (TypeError, RuntimeError):
                 return None
@@ -227,22 +227,22 @@ class _Call:
         if name in _MOVING:
             return 0
         if name.startswith(("_foreach_", "_fused_ad", "_fused_sgd")):
-            counts = [_elements(one) for one in _tensors(self.inputs[:1])]
+            counts = [_elements(tensor) for tensor in _tensors(self.inputs[:1])]
             return None if None in counts else sum(count for count in counts if count is not None)
         if name in _REDUCING or _tagged(function, "reduction"):
             return None if self.first is None else _elements(self.first)
         if _tagged(function, "pointwise") or _tagged(function, "nondeterministic_seeded"):
-            result = next((one for one in self.outputs if one is not None), None)
+            result = next((output for output in self.outputs if output is not None), None)
             result = next(_tensors(self.written)) if result is None else result
-            floats = any(_floating(one) for one in (result, *_tensors(self.inputs)))
+            floats = any(_floating(tensor) for tensor in (result, *_tensors(self.inputs)))
             return _elements(result) if floats else 0
         return None
 
     def _product(self) -> int | None:
         """FLOPs by torch's formula, if it has one."""
         name, outputs = self.name, self.outputs
-        output = next((one for one in outputs if one is not None), None)
-        shapes = [one.shape for one in _tensors(list(self.args))]
+        output = next((tensor_meta for tensor_meta in outputs if tensor_meta is not None), None)
+        shapes = [tensor.shape for tensor in _tensors(list(self.args))]
         if name in _LINEAR and output is not None and shapes:
             # mv: the vector's length; linear: the last size of its input, whose weight may be
             # packed
@@ -268,7 +268,7 @@ class _Call:
             named = {key: _stand_in(value) for key, value in self.kwargs.items() if key != "out"}
             if "attention" in name:
                 given = _all_heads(given, "backward" in name)
-            results = [_stand_in(one) for one in outputs]
+            results = [_stand_in(tensor_meta) for tensor_meta in outputs]
             out = results[0] if len(results) == 1 else results
             return int(formula(*given, **named, out_val=out))
         except Exception:  # a call that torch's formula does not expect
@@ -457,8 +457,8 @@ def _parsed(text: str, values: Values) -> tuple[list[Any], dict[str, Any]]:
     if not isinstance(call, ast.Call):
         raise ValueError(text)
     return (
-        [_value(one, values) for one in call.args],
-        {one.arg: _value(one.value, values) for one in call.keywords if one.arg},
+        [_value(arg, values) for arg in call.args],
+        {keyword.arg: _value(keyword.value, values) for keyword in call.keywords if keyword.arg},
     )
 
 

@@ -113,7 +113,7 @@ def item(text: SourceText, line: int) -> list[Replacement]:
             ]
     if not found:
         raise EditError("no .item() or float() is on that line")
-    if any(one.span.line != one.span.end_line for one in found):
+    if any(replacement.span.line != replacement.span.end_line for replacement in found):
         raise EditError("it spans several lines")
     return found
 
@@ -189,7 +189,7 @@ def no_mask(text: SourceText, line: int) -> list[Replacement]:
 def causal(text: SourceText, line: int) -> list[Replacement]:
     """Give attention `is_causal=True` instead of a mask."""
     call = _attention(text, line)
-    given = next((one for one in call.keywords if one.arg == "is_causal"), None)
+    given = next((keyword for keyword in call.keywords if keyword.arg == "is_causal"), None)
     if len(call.args) > _CAUSAL:
         raise EditError("it already has is_causal")
     changes = no_mask(text, line)
@@ -205,14 +205,14 @@ def causal(text: SourceText, line: int) -> list[Replacement]:
 def _attention(text: SourceText, line: int) -> ast.Call:
     for call in text.calls(line):
         if dotted(call.func).endswith("scaled_dot_product_attention"):
-            if any(isinstance(one, ast.Starred) for one in call.args):
+            if any(isinstance(arg, ast.Starred) for arg in call.args):
                 raise EditError("its arguments are not written out")
             return call
     raise EditError("no scaled_dot_product_attention is on that line")
 
 
 def _mask(call: ast.Call) -> ast.expr:
-    given = next((one.value for one in call.keywords if one.arg == "attn_mask"), None)
+    given = next((keyword.value for keyword in call.keywords if keyword.arg == "attn_mask"), None)
     if given is None and len(call.args) > _MASK:
         given = call.args[_MASK]
     if given is None:
@@ -256,7 +256,7 @@ def edited(text: str, edits: Iterable[Edit]) -> str:
             made = kind(source, edit.line)
         except EditError as error:
             raise EditError(f"{edit}: {error}") from error
-        if any(_overlap(one, other) for one in made for other in changes):
+        if any(_overlap(replacement, other) for replacement in made for other in changes):
             raise EditError(f"{edit}: another edit changes the same place")
         changes += made
     result = source.changed(changes)

@@ -53,7 +53,7 @@ def _patched(before: list[str], lines: list[str], place: int) -> tuple[str, int]
     after: list[str] = []
     taken = 0
     while place < len(lines) and (hunk := _HUNK.fullmatch(lines[place])) is not None:
-        start, count, to, to_count = (1 if one is None else int(one) for one in hunk.groups())
+        start, count, to, to_count = (1 if group is None else int(group) for group in hunk.groups())
         first = start - 1 if count else start
         if not taken <= first <= len(before):
             raise EditError(f"the hunk at line {place + 1} of the patch is out of order")

@@ -45,11 +45,15 @@ class SourceText:
 
     def statement(self, line: int, *wanted: type[ast.stmt]) -> ast.stmt:
         """The innermost statement on this line; of several, the first wanted one, else the last."""
-        nodes = [one for one in ast.walk(self.tree) if isinstance(one, ast.stmt) and _on(one, line)]
+        nodes = [
+            node for node in ast.walk(self.tree) if isinstance(node, ast.stmt) and _on(node, line)
+        ]
         if not nodes:
             raise EditError(f"no statement is on line {line}")
         least = min(map(_lines, nodes))
-        inner = sorted((one for one in nodes if _lines(one) == least), key=lambda n: n.col_offset)
+        inner = sorted(
+            (node for node in nodes if _lines(node) == least), key=lambda n: n.col_offset
+        )
         return next((one for one in inner if isinstance(one, wanted)), inner[-1])
 
     def function_of(self, statement: ast.stmt) -> ast.FunctionDef | ast.AsyncFunctionDef:
@@ -68,7 +72,11 @@ class SourceText:
     def changed(self, changes: list[Replacement]) -> str:
         """The text with these changes, which do not overlap."""
         lines = list(self.lines)
-        ordered = sorted(changes, key=lambda one: (one.span.line, one.span.column), reverse=True)
+        ordered = sorted(
+            changes,
+            key=lambda replacement: (replacement.span.line, replacement.span.column),
+            reverse=True,
+        )
         for change in ordered:
             span, text = change.span, change.text
             more = span.end_line - span.line

@@ -62,7 +62,9 @@ def binaries(
     found = {key: _find(key, store) for key in keys}
     if None in found.values():
         with store.locked("".join(keys)):  # another process may compile them now
-            found = {key: one or _find(key, store) for key, one in found.items()}
+            found = {
+                key: stored_binary or _find(key, store) for key, stored_binary in found.items()
+            }
             pairs = zip(keys, kernels, strict=True)
             lacking = {key: kernel for key, kernel in pairs if found[key] is None}
             if lacking:
@@ -93,8 +95,8 @@ def threads_for(kernels: int) -> int:
 
 
 def _find(key: str, store: FileStore) -> StoredBinary | None:
-    found = store.read_record("binaries", f"{key}.json", _BINARY)
-    return found if found is not None and code_of(found, store) is not None else None
+    binary = store.read_record("binaries", f"{key}.json", _BINARY)
+    return binary if binary is not None and code_of(binary, store) is not None else None
 
 
 def code_of(binary: StoredBinary, store: FileStore) -> bytes | None:
@@ -130,7 +132,7 @@ def _compiled(
     for some in in_threads(work, range(threads), [1] * threads):
         made.update(some)
     batches = batched(made, threads)
-    lengths = [sum(len(one.ptx) for one in batch.values()) for batch in batches]
+    lengths = [sum(len(ptx.ptx) for ptx in batch.values()) for batch in batches]
     found: dict[str, StoredBinary] = {}
     for binaries in in_threads(assemble, batches, lengths):
         found.update(binaries)
@@ -142,10 +144,10 @@ def batched(made: dict[str, Ptx], most: int) -> list[dict[str, Ptx]]:
     `A_BATCH` kernels on average, since ptxas takes as long to start as for a small kernel."""
     batches: list[dict[str, Ptx]] = [{} for _ in range(min(most, -(-len(made) // A_BATCH)))]
     lengths = [0] * len(batches)
-    for key, one in sorted(made.items(), key=lambda pair: -len(pair[1].ptx)):
+    for key, ptx in sorted(made.items(), key=lambda pair: -len(pair[1].ptx)):
         least = lengths.index(min(lengths))
-        batches[least][key] = one
-        lengths[least] += len(one.ptx)
+        batches[least][key] = ptx
+        lengths[least] += len(ptx.ptx)
     return batches
 
 

@@ -134,10 +134,10 @@ class CudaGraphs:
                 else:
                     self._say(f"its sizes changed more than {SIZES} times")
                 return self.call(arguments)
-            for one in known:
-                if one.suits(arguments) and not one.held():
-                    return one.replay(arguments)
-            moved = not any(one.suits(arguments) for one in known)
+            for call in known:
+                if call.suits(arguments) and not call.held():
+                    return call.replay(arguments)
+            moved = not any(call.suits(arguments) for call in known)
             if len(known) >= RECORDINGS:
                 self._say(
                     f"tensors that it reads in place moved more than {RECORDINGS} times"
@@ -149,7 +149,7 @@ class CudaGraphs:
                 self._say("its forward was not replayed: what it saved would be copied")
                 return self.call(arguments)
             started, reserved = time.perf_counter(), self._device.reserved()
-            sizes = tuple(one for one in arguments if type(one) is int)
+            sizes = tuple(argument for argument in arguments if type(argument) is int)
             try:
                 made = RecordedCall(self.call, self.about, arguments, self._device)
             except (RuntimeError, Missing) as error:  # whatever cannot be captured can be launched
@@ -168,7 +168,8 @@ class CudaGraphs:
 
     def _sizes(self, arguments: Sequence[Any]) -> tuple[Any, ...]:
         return tuple(
-            (one.shape, one.stride()) if isinstance(one, torch.Tensor) else one for one in arguments
+            (argument.shape, argument.stride()) if isinstance(argument, torch.Tensor) else argument
+            for argument in arguments
         )
 
     def _say(self, reason: str) -> None:
@@ -186,15 +187,15 @@ class RecordedCall:
         self._copied: list[int] = []
         self._rooms: list[torch.Tensor] = []
         given: list[Any] = []
-        for place, one in enumerate(arguments):
-            if isinstance(one, torch.Tensor) and not _stays(one, place, about):
+        for place, argument in enumerate(arguments):
+            if isinstance(argument, torch.Tensor) and not _stays(argument, place, about):
                 self._copied.append(place)
-                self._rooms.append(room_like(one))
+                self._rooms.append(room_like(argument))
                 given.append(self._rooms[-1])
             else:
-                if isinstance(one, torch.Tensor):
-                    self.addresses.append((place, one.data_ptr()))
-                given.append(one)
+                if isinstance(argument, torch.Tensor):
+                    self.addresses.append((place, argument.data_ptr()))
+                given.append(argument)
         copy_all(self._rooms, [arguments[place] for place in self._copied])
         self._back = [
             (place, room)
@@ -327,7 +328,7 @@ _in_pool: Counter[int] = Counter()
 
 def _fake(arguments: Sequence[Any]) -> bool:
     """Whether the arguments have no memory: all are fake, or none."""
-    first = next((one for one in arguments if isinstance(one, torch.Tensor)), None)
+    first = next((argument for argument in arguments if isinstance(argument, torch.Tensor)), None)
     return isinstance(first, FakeTensor)
 
 

@@ -60,13 +60,13 @@ class Timing:
     def __call__(self, kernels: Sequence[TritonKernel], workspace: Workspace) -> list[float | None]:
         """Microseconds of each; None for one that cannot be compiled or launched here."""
         sizes = [self._bytes(name, workspace) for name in kernels[0].pointers]
-        identity = [FORMAT, [one.key for one in kernels], sizes, self.arch, triton_version()]
+        identity = [FORMAT, [kernel.key for kernel in kernels], sizes, self.arch, triton_version()]
         identity.append(torch.cuda.get_device_name(self.device))
         key = digest(msgspec.json.encode(identity))
         known = self.store.read_record("tiles", f"{key}.json", _TIMES)
         if known is not None:
             return known
-        codes = in_threads(self._code, kernels, [one.body.count("\n") for one in kernels])
+        codes = in_threads(self._code, kernels, [kernel.body.count("\n") for kernel in kernels])
         try:
             found = self.measured(kernels, codes, sizes)
         except (DriverError, OSError):  # there is no room to measure in

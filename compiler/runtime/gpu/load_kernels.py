@@ -48,9 +48,9 @@ def fill_table(
     calls = device_calls(artifact.device)
     table = (ctypes.c_void_p * len(calls)).in_dll(launcher.handle, "device_calls")
     table[:] = calls  # type: ignore[call-overload]
-    found = binaries(artifact.module, artifact.device_kernels, artifact.arch, store)
+    stored_binaries = binaries(artifact.module, artifact.device_kernels, artifact.arch, store)
     codes = []
-    for binary in found:
+    for binary in stored_binaries:
         code = code_of(binary, store)
         if code is None:
             raise NoTriton(f"the machine code of {binary.name} is gone from {store.folder}")
@@ -100,11 +100,11 @@ def when_unaligned(
     def run(*given: Any) -> Any:
         arguments = list(given[0]) if boxed else list(given)
         copies: list[tuple[Any, Any]] = []
-        for place, one in enumerate(arguments):
-            if isinstance(one, torch.Tensor) and one.data_ptr() & ALIGNED:
-                arguments[place] = room_like(one)
-                copy_all([arguments[place]], [one])
-                copies.append((one, arguments[place]))
+        for place, argument in enumerate(arguments):
+            if isinstance(argument, torch.Tensor) and argument.data_ptr() & ALIGNED:
+                arguments[place] = room_like(argument)
+                copy_all([arguments[place]], [argument])
+                copies.append((argument, arguments[place]))
         if not copies:
             if otherwise is None:
                 raise RuntimeError(

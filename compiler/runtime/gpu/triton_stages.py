@@ -102,16 +102,16 @@ def assembled(kernels: Sequence[Ptx]) -> list[bytes]:
     `NoTriton`.
     """
     found: dict[str, bytes] = {}
-    plain = [one for one in kernels if _parts(one.ptx) is not None]
+    plain = [kernel for kernel in kernels if _parts(kernel.ptx) is not None]
     if len(plain) > 1:
         with suppress(NoTriton), _failures_of(f"{len(plain)} kernels together"):
-            code = plain[0].assemble(_merged([one.ptx for one in plain]))
-            found.update(dict.fromkeys((one.metadata.name for one in plain), code))
-    for one in kernels:
-        if one.metadata.name not in found:
-            with _failures_of(one.metadata.name):
-                found[one.metadata.name] = one.assemble(one.ptx)
-    return [found[one.metadata.name] for one in kernels]
+            code = plain[0].assemble(_merged([ptx.ptx for ptx in plain]))
+            found.update(dict.fromkeys((ptx.metadata.name for ptx in plain), code))
+    for kernel in kernels:
+        if kernel.metadata.name not in found:
+            with _failures_of(kernel.metadata.name):
+                found[kernel.metadata.name] = kernel.assemble(kernel.ptx)
+    return [found[kernel.metadata.name] for kernel in kernels]
 
 
 _DECLARATION = re.compile(r"^\.(?:extern \.shared|global) [^\n]*;$", re.MULTILINE)

@@ -40,7 +40,7 @@ def redacted(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
     known = list(records)
     names = NeutralNames()
     roles: dict[str, Treatment] = {}
-    bodies = {one.hash: one.body for one in known if isinstance(one, Text)}
+    bodies = {record.hash: record.body for record in known if isinstance(record, Text)}
     dropped = [0]
 
     def collect(kind: Treatment, text: str) -> str:
@@ -55,10 +55,10 @@ def redacted(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
             dropped[0] += 1
         return text
 
-    for one in known:
-        _mapped(one, collect)
-        if isinstance(one, Source):
-            names.of_source(bodies.get(one.text, ""))
+    for record in known:
+        _mapped(record, collect)
+        if isinstance(record, Source):
+            names.of_source(bodies.get(record.text, ""))
     texts = {
         key: _body(roles.get(key, Treatment.DROPPED), body, names) for key, body in bodies.items()
     }
@@ -78,13 +78,13 @@ def redacted(records: Iterable[AnyRecord]) -> Iterator[AnyRecord]:
         )
 
     changed = [
-        Text(at=one.at, hash=text_hash(texts[one.hash]), body=texts[one.hash])
-        if isinstance(one, Text)
-        else _mapped(one, change)
-        for one in known
-        if not isinstance(one, Text) or texts[one.hash]
+        Text(at=record.at, hash=text_hash(texts[record.hash]), body=texts[record.hash])
+        if isinstance(record, Text)
+        else _mapped(record, change)
+        for record in known
+        if not isinstance(record, Text) or texts[record.hash]
     ]
-    sources = sum(isinstance(one, Source) for one in known)
+    sources = sum(isinstance(record, Source) for record in known)
     yield from _numbered(changed, _words(names, sources, dropped[0]))
 
 
@@ -125,8 +125,8 @@ def _body(kind: Treatment, body: str, names: NeutralNames) -> str:
         return "\n" * (body.count("\n") + (not body.endswith("\n")))
     if kind not in _COMMENTS:
         return ""
-    bare = _COMMENTS[kind].sub(lambda found: "\n" * found[0].count("\n"), body)
-    return "\n".join(one.rstrip() for one in names.scrubbed(bare).split("\n"))
+    bare = _COMMENTS[kind].sub(lambda match: "\n" * match[0].count("\n"), body)
+    return "\n".join(part.rstrip() for part in names.scrubbed(bare).split("\n"))
 
 
 def _mapped(value: Any, change: Callable[[Treatment, str], str]) -> Any:

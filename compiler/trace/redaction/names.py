@@ -110,10 +110,10 @@ class NeutralNames:
         for name, other in self._basenames.items():
             if name in text:
                 text = text.replace(name, other)
-        text = _WORD.sub(lambda found: self._token(found[0]), text)
+        text = _WORD.sub(lambda match: self._token(match[0]), text)
         text = _QUOTED.sub(self._quoted, text)
         if values or self.constants:
-            text = _NUMBER.sub(lambda found: self._number(found[0], values), text)
+            text = _NUMBER.sub(lambda match: self._number(match[0], values), text)
         return text
 
     def _path(self, found: re.Match[str]) -> str:

@@ -167,15 +167,15 @@ class EntryReader:
     def _payload_of(self, raw: bytes, line: int) -> bytes:
         """The lines that begin with a tab; the others are losses."""
         kept = []
-        for number, one in enumerate(raw.split(b"\n"), line):
-            if one.startswith(b"\t"):
-                kept.append(one)
-            elif one:
-                self._lose(number, one)
+        for number, part in enumerate(raw.split(b"\n"), line):
+            if part.startswith(b"\t"):
+                kept.append(part)
+            elif part:
+                self._lose(number, part)
         return b"\n".join(kept)
 
     def _lose(self, line: int, block: bytes) -> None:
-        lines = sum(1 for one in block.split(b"\n") if one.strip())
+        lines = sum(1 for part in block.split(b"\n") if part.strip())
         if lines:
             self.losses.damage(line, lines)
             self.losses.bytes += len(block)
@@ -201,8 +201,8 @@ class EntryReader:
 def _next_start(data: bytearray, after: int) -> int:
     """Where the next entry begins, from `after` on; -1 if none does."""
     at = after - 1
-    while (found := _NEXT(data, at)) is not None:
-        at = found.start() + 1
+    while (match := _NEXT(data, at)) is not None:
+        at = match.start() + 1
         if HEADER.match(data, at):
             return at
     return -1

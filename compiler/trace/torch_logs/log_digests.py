@@ -162,15 +162,15 @@ def digest_logs(files: Sequence[Path]) -> Iterator[Callable[[], dict[Path, LogDi
 
     def named(found: Iterable[LogDigest | None]) -> dict[Path, LogDigest]:
         pairs = zip(files, found, strict=True)
-        return {file: one for file, one in pairs if one is not None}
+        return {file: digest for file, digest in pairs if digest is not None}
 
     forks = sys.platform == "linux"  # elsewhere there is no fork, or it is not safe
     if sum(sizes) <= LARGE or workers == 1 or not forks:
         yield lambda: named(map(_digest_or_none, files))
         return
     with ProcessPoolExecutor(workers, get_context("fork")) as pool:
-        found = pool.map(_digest_or_none, files)
-        yield lambda: named(found)
+        digests = pool.map(_digest_or_none, files)
+        yield lambda: named(digests)
 
 
 def _digest_or_none(file: Path) -> LogDigest | None:
@@ -187,11 +187,11 @@ def _entries(look: _Look, data: bytes) -> bytes:
         return data
     if not look.pid and (first := HEADER.search(data, 0, 1 << 16)):
         look.pid = min(int(first["pid"]), 2**31 - 1)
-    for found in _ENTRY.finditer(data, 0, last):
-        end = data.find(b"\nV", found.end(), last + 2)
-        if found[1] == b"dynamo_start" and (head := HEADER.match(data, found.start() + 1)):
+    for match in _ENTRY.finditer(data, 0, last):
+        end = data.find(b"\nV", match.end(), last + 2)
+        if match[1] == b"dynamo_start" and (head := HEADER.match(data, match.start() + 1)):
             look.pids[min(int(head["pid"]), 2**31 - 1)] = None
-        look.entry(found[1], data, found.start(1), last if end < 0 else end)
+        look.entry(match[1], data, match.start(1), last if end < 0 else end)
     return data[last:]
 
 
@@ -233,7 +233,7 @@ def divergences(logs: Mapping[Path, LogDigest]) -> list[Divergence]:
             )
     return [
         Divergence(usual[0], None),
-        *(one for _, _, one in sorted(found, key=lambda one: one[:2])),
+        *(divergence for _, _, divergence in sorted(found, key=lambda one: one[:2])),
     ]
 
 

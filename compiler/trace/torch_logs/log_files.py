@@ -17,8 +17,8 @@ HEAD = 1 << 16
 
 def rank_of(name: str) -> int | None:
     """The rank in the name of a log, as torch writes it; None without."""
-    found = _RANK.search(name)
-    return int(found[1]) if found else None
+    match = _RANK.search(name)
+    return int(match[1]) if match else None
 
 
 def of_process(log: Path, pid: int) -> Path:

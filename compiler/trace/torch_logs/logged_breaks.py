@@ -65,7 +65,7 @@ def graph_break(
     stack = _stack(before if before.strip() else text, files, skipped, frame, callers)
     messages = [_message(part) for part in reason.split(JOINED)]
     # a break in a loop gives up the frame, which torch says in no other way
-    skipped = skipped or gave_up or any(one.type == _IN_LOOP for one in messages)
+    skipped = skipped or gave_up or any(message.type == _IN_LOOP for message in messages)
     cause = messages[0]
     place = _PLACE.search(text)
     location = stack[-1] if stack else _named(place) or _unknown(frame)
@@ -83,7 +83,7 @@ def graph_break(
         source_line=files.code(location),
         outcome="skip-frame" if skipped else "break",
         reason=next((row.strip() for row in reason.split("\n") if row.strip()), ""),
-        then=tuple(one.type for one in messages[1:]),
+        then=tuple(message.type for message in messages[1:]),
     )
 
 
@@ -98,8 +98,8 @@ def unexplained_break(
     own = (location.file, resumed.function)
     before = [
         name
-        for name, one in starts.items()
-        if (one.location.file, one.function) == own and name != resumed.compile_id
+        for name, start in starts.items()
+        if (start.location.file, start.function) == own and name != resumed.compile_id
     ]
     if before and resumed.compile_id.endswith("/0"):
         yield GraphBreak(
@@ -142,10 +142,10 @@ def _message(text: str) -> Message:
         plain = text.strip()
         first = plain.partition("\n")[0].removeprefix("Unsupported: ")
         return Message(first, explanation=plain, gb=f"GB{code['code']}" if code else "")
-    ends = [one.start() for one in fields[1:]] + [len(text)]
+    ends = [field.start() for field in fields[1:]] + [len(text)]
     values: list[tuple[str, str]] = [
-        (one["name"], _dedented(text[one.end() : end]))
-        for one, end in zip(fields, ends, strict=True)
+        (field["name"], _dedented(text[field.end() : end]))
+        for field, end in zip(fields, ends, strict=True)
     ]
     named = dict(reversed(values))
     head = [row.strip() for row in text[: fields[0].start()].split("\n") if row.strip()]
@@ -169,14 +169,16 @@ def _stack(
     """The user's frames from the compiled one inwards; its callers are not part of the break."""
     if skipped:
         text = text[text.index(_SKIPPED) + len(_SKIPPED) :] if _SKIPPED in text else text
-    elif found := _STACK.search(text) or _FROM_USER.search(text):
-        text = text[found.end() :]
+    elif match := _STACK.search(text) or _FROM_USER.search(text):
+        text = text[match.end() :]
     else:
         return ()
     stack = user_frames(files.traceback(text))
     if frame is not None:
         own = (frame.location.file, frame.function)
-        places = [at for at, one in enumerate(stack) if (one.file, one.function) == own]
+        places = [
+            at for at, location in enumerate(stack) if (location.file, location.function) == own
+        ]
         # of a resume function the callers also have the function that it resumes
         outside = callers - (frame.resumes_at is not None)
         start = next((at for at in places if at >= outside), max(places, default=0))

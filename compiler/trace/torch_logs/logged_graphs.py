@@ -251,15 +251,17 @@ def _definitions(code: str) -> dict[str, _Made]:
         comment = _comment(code, defined.start)
         operations = _SORTED.search(comment)
         nodes = [
-            node.strip() for one in _MAPPED.finditer(comment) for node in one["nodes"].split(",")
+            node.strip()
+            for match in _MAPPED.finditer(comment)
+            for node in match["nodes"].split(",")
         ]
         made[defined.name] = _Made(
             defined.text.strip("\n"),
             "cpp" if defined.how.startswith("cpp") else "triton",
             tuple(
-                one.strip().removeprefix("aten.").removeprefix("prims.")
-                for one in (operations["operations"].split(",") if operations else ())
-                if one.strip()
+                part.strip().removeprefix("aten.").removeprefix("prims.")
+                for part in (operations["operations"].split(",") if operations else ())
+                if part.strip()
             ),
             tuple(dict.fromkeys(filter(None, nodes))),
         )

@@ -99,12 +99,12 @@ def with_bounds(record: Guards, sizes: Iterable[DynamicSize]) -> Guards:
     found = []
     for size in sizes:
         lower, upper = bounds.get(size.source, (None, None))
-        one = msgspec.structs.replace(
+        dynamic_size = msgspec.structs.replace(
             size,
             lower=size.lower if lower is None else lower,
             upper=size.upper if upper is None else upper,
         )
-        found.append(one)
+        found.append(dynamic_size)
     return msgspec.structs.replace(record, dynamic=tuple(found))
 
 
@@ -151,14 +151,14 @@ def place_of(text: str, files: LogSources) -> Location | None:
     places = list(_PLACE.finditer(text))
     if not places:
         return None
-    found = places[-1]
-    file, line = files.whole(found["file"].strip()), digits(found["line"]) or 0
+    place = places[-1]
+    file, line = files.whole(place["file"].strip()), digits(place["line"]) or 0
     if not file:
         return None
-    code = text[: found.start()].rpartition("  # ")[2].strip()
-    if text[: found.start()].count("  # "):
+    code = text[: place.start()].rpartition("  # ")[2].strip()
+    if text[: place.start()].count("  # "):
         files.quote(file, line, code)
-    return Location(file=file, line=line, function=found["function"])
+    return Location(file=file, line=line, function=place["function"])
 
 
 def _value(
@@ -282,5 +282,5 @@ def _behind(failure: GuardFailure, guards: Guards | None) -> Guard | None:
     if guards is None:
         return None
     name = readable(failure.source)
-    found = (one for one in guards.guards if name and one.name == name)
-    return guard_behind(failure, guards.guards) or next(found, None)
+    generator = (guard for guard in guards.guards if name and guard.name == name)
+    return guard_behind(failure, guards.guards) or next(generator, None)

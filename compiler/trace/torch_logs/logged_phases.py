@@ -98,11 +98,11 @@ class Phases:
             return []
         if self.origin is None:
             self.origin = start
-        found: list[Phase] = []
+        phases: list[Phase] = []
         for name, seconds in nested:
-            parent = found[-1].id if found else None
+            parent = phases[-1].id if phases else None
             begin = round(max(0.0, start - self.origin), 6)
-            found.append(
+            phases.append(
                 Phase(
                     id=self._next,
                     name=name,
@@ -113,4 +113,4 @@ class Phases:
                 )
             )
             self._next += 1
-        return found
+        return phases

@@ -104,4 +104,4 @@ class LogSources:
 
 def user_frames(stack: tuple[Location, ...]) -> tuple[Location, ...]:
     """The frames outside torch and the standard library."""
-    return tuple(one for one in stack if outside_torch(one.file))
+    return tuple(location for location in stack if outside_torch(location.file))

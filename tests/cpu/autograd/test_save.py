@@ -58,7 +58,7 @@ def test_flips_are_followed(plain: tuple[Recorded, list]) -> None:
     after = choices(recorded)
     assert after["sigmoid"] == "saved"
     assert after.get("mm", "recomputed") == "recomputed"
-    decided = {one.id: one for one in outcomes(recorded)}
+    decided = {outcome.id: outcome for outcome in outcomes(recorded)}
     assert decided.keys() == wanted.keys()
     assert all(one.overridden and not one.refused for one in decided.values())
     assert decided[f"{SAVES}sigmoid"].numbers["bytes"] == 8 * 8 * 4
@@ -94,7 +94,7 @@ def test_all_are_asked_before_the_cut_and_a_file_does_the_same() -> None:
     assert driven.gate.overrides == {f"{SAVES}sigmoid": SAVE}
     replayed, _ = compiled(dict(driven.gate.overrides))
     assert choices(driven) == choices(replayed)
-    assert [one.id for one in outcomes(driven)] == [f"{SAVES}sigmoid"]
+    assert [outcome.id for outcome in outcomes(driven)] == [f"{SAVES}sigmoid"]
 
 
 def test_an_override_that_the_partitioner_does_not_follow_is_refused() -> None:

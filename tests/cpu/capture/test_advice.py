@@ -138,13 +138,13 @@ def cases() -> list[Broken]:
     )
     branch += ("if c:\n    raise ValueError('no')", "if c and d:\n    x = x * 2", "if c:\n    pass")
     branch += ("if x.abs().max() > 8:\n    x = x.clamp(-8, 8)",)
-    found = [
+    brokens = [
         Broken(type=BRANCH, lines=tuple(one.splitlines()), tensors=(("x", "float32"),))
         for one in branch
     ]
 
     def one(type_: str, context: str = "", source: str = "", **more: object) -> None:
-        found.append(
+        brokens.append(
             Broken(
                 type=type_, context=context, lines=(source,) if source else (), column=0,
                 end_column=len(source), **more,
@@ -183,7 +183,7 @@ def cases() -> list[Broken]:
     one("functools.wraps", "UserFunctionVariable()")
     one("Attempt to trace generator")
     one("Unsupported context manager")
-    return found
+    return brokens
 
 
 @pytest.mark.parametrize("broken", cases(), ids=lambda one: one.context[:30] or one.type[:30])

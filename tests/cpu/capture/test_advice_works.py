@@ -137,7 +137,7 @@ def test_a_module_is_compiled_before_data_parallel_wraps_it(one_rank: None) -> N
     wrapped = torch.nn.parallel.DistributedDataParallel(layer)
     found = compiled(wrapped, (INPUTS[0],)).recording
     assert not [graph for graph in found.all(Graph) if graph.kind == "captured"]
-    advised = [one.advice[0] for one in found.all(GraphBreak)]
+    advised = [graph_break.advice[0] for graph_break in found.all(GraphBreak)]
     assert advised
     assert {one.code for one in advised} == {
         "model = DistributedDataParallel(torch.compile(module))"

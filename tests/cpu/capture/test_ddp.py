@@ -49,14 +49,14 @@ def trained(backend: str, megabytes: float) -> tuple[Recorded, list[Any]]:
 
 def test_the_buckets_are_torch_s_own() -> None:
     recorded, theirs = trained("aot_eager", 0.125)
-    (found,) = recorded.all(DdpBuckets)
-    assert len(found.buckets) == len(theirs) > 2
-    for one, own in zip(found.buckets, reversed(theirs), strict=True):
-        assert (one.bytes, one.nodes) == (own.size, len(own.nodes))
-        assert len(one.parameters) == len(own.params)
-    assert found.bucket_bytes == 128 << 10
-    assert found.first_bucket_bytes == 64 << 10
-    first = found.buckets[0]
+    (buckets,) = recorded.all(DdpBuckets)
+    assert len(buckets.buckets) == len(theirs) > 2
+    for bucket, own in zip(buckets.buckets, reversed(theirs), strict=True):
+        assert (bucket.bytes, bucket.nodes) == (own.size, len(own.nodes))
+        assert len(bucket.parameters) == len(own.params)
+    assert buckets.bucket_bytes == 128 << 10
+    assert buckets.first_bucket_bytes == 64 << 10
+    first = buckets.buckets[0]
     assert first.limit == 64 << 10
     assert set(first.parameters) == {"self.layers[5].weight", "self.layers[5].bias"}
     assert first.first is not None
@@ -68,7 +68,7 @@ def test_each_bucket_has_graphs_of_its_own() -> None:
     numbers = range(1, len(theirs) + 1)
     kinds = ("joint", "forward", "backward")
     expected = {f"0/0/bucket{number}/{kind}" for number in numbers for kind in kinds}
-    made = [one.id for one in recorded.all(Graph) if one.kind != "captured"]
+    made = [graph.id for graph in recorded.all(Graph) if graph.kind != "captured"]
     assert sorted(made) == sorted(expected), "each once"
     reduced = started(recorded)
     assert [one.bucket for one in reduced] == list(numbers)
@@ -77,9 +77,9 @@ def test_each_bucket_has_graphs_of_its_own() -> None:
 
 def test_one_bucket_is_not_cut() -> None:
     recorded, theirs = trained("eager", 25)
-    (found,) = recorded.all(DdpBuckets)
-    assert len(found.buckets) == 1 or len(theirs) == len(found.buckets)
-    assert sum(one.bytes for one in found.buckets) == 6 * (128 * 128 + 128) * 4
+    (buckets,) = recorded.all(DdpBuckets)
+    assert len(buckets.buckets) == 1 or len(theirs) == len(buckets.buckets)
+    assert sum(bucket.bytes for bucket in buckets.buckets) == 6 * (128 * 128 + 128) * 4
 
 
 @pytest.mark.long
@@ -91,6 +91,6 @@ def test_kernels_of_a_backward_are_in_its_bucket() -> None:
             compiled = torch.compile(Net(2, 128))
             model = torch.nn.parallel.DistributedDataParallel(compiled, bucket_cap_mb=0.0625)
             model(torch.ones(2, 128)).backward()
-    graphs = {one.graph for one in recorded.all(Kernel)}
+    graphs = {kernel.graph for kernel in recorded.all(Kernel)}
     kinds = ("forward", "backward")
     assert graphs == {f"0/0/bucket{n}/{kind}/lowered" for n in (1, 2) for kind in kinds}

@@ -56,7 +56,7 @@ def test_dynamo_does_not_compile_our_code() -> None:
         hooks = (frames.HOOK, eager_collectives.HOOK)
         with record(hooks) as recorded:
             torch.compile(step, backend="eager")(torch.ones(3))
-        assert [one.operation for one in recorded.all(EagerCollective)] == ["barrier"]
+        assert [collective.operation for collective in recorded.all(EagerCollective)] == ["barrier"]
         ours = len(recorded.all(FrameEnd)), len(recorded.all(FrameSkipped))
         with record((frames.HOOK,)) as plain:
             torch.compile(step, backend="eager")(torch.ones(3))

@@ -357,11 +357,17 @@ def test_a_method_that_a_break_leaves_on_the_stack(capture: Capture) -> None:
         compiled = torch.compile(module, backend="eager")
         for _ in range(3):
             capture.call(lambda: compiled(x))
-        return [one for one in capture.all(Recompile) if one.failed[0].seen == "deallocated"]
+        return [
+            recompile
+            for recompile in capture.all(Recompile)
+            if recompile.failed[0].seen == "deallocated"
+        ]
 
     assert gone(Before()) == []
     found = gone(Inside())
-    if any("qualname: list.append" in one.context for one in capture.all(GraphBreak)):
+    if any(
+        "qualname: list.append" in graph_break.context for graph_break in capture.all(GraphBreak)
+    ):
         pytest.skip(f"torch {torch.__version__} breaks at the append too, and guards nothing of it")
     assert len(found) == 2
     for one in found:
@@ -418,9 +424,12 @@ def test_a_guard_inside_torch_is_placed_where_torch_says() -> None:
             optimizer.param_groups[0]["lr"] = rate
             parameter.grad = torch.ones(4)
             update()
-    (found,) = recorded.all(Recompile)
-    assert found.failed[0].name == "self.param_groups[0]['lr']"
-    assert f"/{os.path.basename(found.location.file)}:{found.location.line} " in found.reason
+    (recompile,) = recorded.all(Recompile)
+    assert recompile.failed[0].name == "self.param_groups[0]['lr']"
+    assert (
+        f"/{os.path.basename(recompile.location.file)}:{recompile.location.line} "
+        in recompile.reason
+    )
 
 
 def halved(value):
@@ -450,8 +459,8 @@ def test_a_condition_on_sizes_is_located_at_the_line_that_makes_it(
     compiled = torch.compile(compared, backend="eager", dynamic=True)
     for shape in (first, second):
         capture.call(lambda shape=shape: compiled(torch.ones(shape)))
-    (found,) = capture.all(Recompile)
-    assert found.source_line.strip().startswith(line)
-    assert found.location is not None
-    assert found.location.function == function
-    assert found.failed[0].location == found.location
+    (recompile,) = capture.all(Recompile)
+    assert recompile.source_line.strip().startswith(line)
+    assert recompile.location is not None
+    assert recompile.location.function == function
+    assert recompile.failed[0].location == recompile.location

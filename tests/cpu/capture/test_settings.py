@@ -23,7 +23,7 @@ def test_changes_are_recorded_by_name() -> None:
         dynamo.patch(capture_scalar_outputs=True, recompile_limit=3),
     ):
         record_changes(recorded.recorder)
-    assert [one.changed for one in recorded.all(TorchSettings)] == [
+    assert [torch_settings.changed for torch_settings in recorded.all(TorchSettings)] == [
         {
             "torch._dynamo.config.capture_scalar_outputs": "True",
             "torch._inductor.config.cpp.simdlen": "0",
@@ -58,7 +58,9 @@ def test_of_a_model_file(tmp_path: Path) -> None:
     done = tcw(tmp_path, "explain", "model.py", "--until", "capture", "--trace", str(trace))
     torch.set_float32_matmul_precision("highest")
     assert done.code == 0, done.err
-    assert [one.changed for one in Recording.open(trace).all(TorchSettings)] == [
+    assert [
+        torch_settings.changed for torch_settings in Recording.open(trace).all(TorchSettings)
+    ] == [
         {
             "torch._inductor.config.epilogue_fusion": "False",
             "torch.get_float32_matmul_precision()": "'medium'",

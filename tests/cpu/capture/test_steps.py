@@ -115,7 +115,7 @@ def test_steps_are_numbered_within_the_attempt() -> None:
     for step in result.recording.all(Step):
         numbers[step.compile_id, step.attempt].append(step.step)
     assert {("0/0", 0), ("0/0", 1), ("1/0", 0)} <= set(numbers)
-    assert all(found == list(range(len(found))) for found in numbers.values())
+    assert all(number == list(range(len(number))) for number in numbers.values())
 
 
 def test_inlined_frames_are_deeper() -> None:
@@ -129,7 +129,7 @@ def test_bytecode_is_there_once_and_holds_every_step() -> None:
     codes: dict[tuple[str, int], list[str]] = {}
     for record in result.recording.all(Bytecode):
         codes.setdefault((record.function, record.location.line), []).append(record.text)
-    texts = [result.recording.text(text) for found in codes.values() for text in found]
+    texts = [result.recording.text(text) for code in codes.values() for text in code]
     assert len(texts) == len(set(texts))
     for step in result.recording.all(Step):
         wanted = f"{step.ip} {step.opcode} {step.argument}".rstrip()
@@ -139,9 +139,9 @@ def test_bytecode_is_there_once_and_holds_every_step() -> None:
 def test_every_use_of_a_local_names_it() -> None:
     """From Python 3.13 on, one instruction may load two, which Dynamo splits."""
     result, _ = run(generators)
-    uses = [one for one in result.recording.all(Step) if one.opcode.startswith(LOCALS)]
-    assert {"a", "b", "total"} <= {one.argument for one in uses}
-    assert all(one.argument.isidentifier() for one in uses)
+    uses = [step for step in result.recording.all(Step) if step.opcode.startswith(LOCALS)]
+    assert {"a", "b", "total"} <= {use.argument for use in uses}
+    assert all(use.argument.isidentifier() for use in uses)
 
 
 def test_columns() -> None:
@@ -202,9 +202,9 @@ def test_new_guards_add_up_to_those_that_are_installed(function: Any) -> None:
 
 def test_a_generator_has_the_same_number_each_time_that_it_goes_on() -> None:
     result, _ = run(generators)
-    steps = [one for one in result.recording.all(Step) if one.attempt == 0]
-    drawn = [one for one in steps if one.function == "scaled" and one.opcode == "YIELD_VALUE"]
+    steps = [step for step in result.recording.all(Step) if step.attempt == 0]
+    drawn = [step for step in steps if step.function == "scaled" and step.opcode == "YIELD_VALUE"]
     first, second = (one.frame for one in drawn[:2])
     assert [one.frame for one in drawn] == [first, second, first, second]
     assert 0 < first != second
-    assert {one.frame for one in steps if one.depth == 0} == {0}
+    assert {step.frame for step in steps if step.depth == 0} == {0}

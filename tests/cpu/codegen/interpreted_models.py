@@ -142,7 +142,7 @@ def calls_of(sample: str) -> tuple[Any, list[tuple[Any, ...]]]:
         calls = [(x[:, :ROWS], reach[:, :ROWS, :ROWS]) for x, reach in calls]
     if sample == "troubled_block":  # six graphs, each compiled for four calls
         calls = [(x[:, :ROWS], *others) for x, *others in calls]
-    return space["model"], [pytree.tree_map_only(torch.Tensor, _few_rows, one) for one in calls]
+    return space["model"], [pytree.tree_map_only(torch.Tensor, _few_rows, call) for call in calls]
 
 
 def _few_rows(tensor: torch.Tensor) -> torch.Tensor:
@@ -160,7 +160,7 @@ def results(model: Any, arguments: Sequence[Any]) -> list[torch.Tensor]:
     found = [o.detach().clone() for o in outputs]
     if roots and leaves:
         gradients = torch.autograd.grad(sum(roots), leaves, allow_unused=True)
-        found += [one for one in gradients if one is not None]
+        found += [gradient for gradient in gradients if gradient is not None]
     return found
 
 

@@ -93,7 +93,7 @@ def emulated(function: Callable[..., Any], inputs: tuple[torch.Tensor, ...], fol
     for step in program.steps:
         assert isinstance(step, Nest)
         name, code = made.kernels[step.name]
-        pointers = ", ".join(f"memory_{one}" for one in code.pointers)
+        pointers = ", ".join(f"memory_{pointer}" for pointer in code.pointers)
         calls.append(f"{{ void* p[] = {{{pointers}}}; {name}(p, 0, workspace, error); }}")
     (output,) = program.graph.outputs
     assert isinstance(output, Operand)

@@ -36,10 +36,10 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 
 def program_of(model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Program:
     """What a GPU would run of a model whose rows have any length."""
-    found: list[Program] = []
+    programs: list[Program] = []
 
     def keep(module: Any, graph: str, *rest: Any) -> Any:
-        found.append(fuse(lower(module, graph), machine=GPU).program)
+        programs.append(fuse(lower(module, graph), machine=GPU).program)
         return lower(module, graph, *rest)
 
     monkeypatch.setattr(engine, "lower", keep)
@@ -49,7 +49,7 @@ def program_of(model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> Pr
     with torch.no_grad():
         output = torch.compile(model, backend=backend)(x)
     torch.testing.assert_close(output, x.softmax(-1))
-    return found[0]
+    return programs[0]
 
 
 @pytest.fixture(autouse=True)

@@ -97,8 +97,8 @@ def test_one_that_does_not_launch_leaves_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     default, others = default_and_others()
-    best = next(one for one in others if one.partition("x")[0] != default.partition("x")[0])
-    refused = next(one for one in others if one != best)
+    best = next(other for other in others if other.partition("x")[0] != default.partition("x")[0])
+    refused = next(other for other in others if other != best)
     program, store = softmax(), FileStore(tmp_path)
     card = Card(monkeypatch, fastest=best, refused={refused})
     text = tuned(program, store)
@@ -113,8 +113,8 @@ def test_one_that_does_not_compile_leaves_the_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     default, others = default_and_others()
-    best = next(one for one in others if one.partition("x")[0] != default.partition("x")[0])
-    wide = [one for one in others if one.endswith("-2warps")]
+    best = next(other for other in others if other.partition("x")[0] != default.partition("x")[0])
+    wide = [other for other in others if other.endswith("-2warps")]
     assert wide
     assert best not in wide
     real = measure.binaries

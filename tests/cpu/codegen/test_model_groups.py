@@ -42,7 +42,7 @@ class Interpreters:
         """`folder`: where they leave the kernels of each."""
         self.folder = folder
         order = [*(one for one in SLOWEST if one in names)]
-        order += [one for one in names if one not in order]
+        order += [name for name in names if name not in order]
         free: queue.SimpleQueue[subprocess.Popen[str]] = queue.SimpleQueue()
         command = [sys.executable, "-m", "tests.cpu.codegen.interpreted_models"]
         for _ in range(threads_for(len(order))):

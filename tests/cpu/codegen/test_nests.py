@@ -209,7 +209,7 @@ def test_large_partial_results_ride_in_blocks_that_do_not_wait() -> None:
     (program,) = programs(gradients, *case[1])
     assert len([step for step in program.steps if isinstance(step, Nest)]) == 1
     check({"gradients": case})
-    found = NestPhases(detect())
-    found.add(program.steps[0])
-    riding = next(phase for phase in found.order if phase.riders)
+    phases = NestPhases(detect())
+    phases.add(program.steps[0])
+    riding = next(phase for phase in phases.order if phase.riders)
     assert (riding.blocks, riding.totals, riding.turn) == (16, 16, None)

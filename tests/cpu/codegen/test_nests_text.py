@@ -313,10 +313,10 @@ def test_a_function_says_where_its_loops_and_parts_are() -> None:
 def test_a_users_line_stays_a_comment() -> None:
     line = "y = x * 2  \\\n#include <evil>\r??/"
     body = text(lambda x: x * 2, torch.randn(8), comment=line)
-    found = [row for row in body.splitlines() if "evil" in row]
-    assert found
-    assert all(row.strip().startswith("//") for row in found)
-    assert all("\\" not in row and "??/" not in row for row in found)
+    lines = [row for row in body.splitlines() if "evil" in row]
+    assert lines
+    assert all(row.strip().startswith("//") for row in lines)
+    assert all("\\" not in row and "??/" not in row for row in lines)
 
 
 def test_an_at_sign_of_the_user_stays_one() -> None:

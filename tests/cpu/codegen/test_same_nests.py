@@ -68,7 +68,9 @@ def test_the_code_is_that_of_each_by_itself(
     each = written(program)
     assert once.device is not None
     assert each.device is not None
-    assert [one.key for one in once.device.kernels] == [one.key for one in each.device.kernels]
+    assert [kernel.key for kernel in once.device.kernels] == [
+        kernel.key for kernel in each.device.kernels
+    ]
     assert once.device.text == each.device.text
     assert without_comments(once.code) == without_comments(each.code)
 

@@ -56,7 +56,7 @@ def test_only_the_first_kernel_of_a_function_comes_after_what_was_before() -> No
     found = made(normalised, columns())
     assert launches(found) == ["launch", "launch_ahead", "launch_ahead"]
     calls = re.findall(r"^    (\w+)\(\)|^    (for) |(tl\.store)", text(found), re.MULTILINE)
-    flat = ["".join(one) for one in calls]
+    flat = ["".join(call) for call in calls]
     assert flat[:2] == ["for", "next_may_start"], "behind the loop, before the stores"
     assert flat[2:5] == ["tl.store"] * 3
     assert flat[5:7] == ["previous_ended", "next_may_start"]
@@ -86,8 +86,8 @@ def test_it_is_a_decision() -> None:
 
     found = made(normalised, columns(), ask=after)
     kinds = [one for one in asked if one.kind == "launch"]
-    assert [one.default for one in kinds] == ["ahead", "ahead"]
-    assert len({one.id for one in kinds}) == 2
+    assert [kind.default for kind in kinds] == ["ahead", "ahead"]
+    assert len({kind.id for kind in kinds}) == 2
     assert launches(found) == ["launch"] * 3
     assert "previous_ended" not in text(found)
 

@@ -213,9 +213,9 @@ def test_lanes_that_read_the_same_element_share_a_load(dtype: torch.dtype, width
     def loads(side: int) -> list[str]:
         x, scale = torch.empty(256, 6, side, side), torch.empty(6)
         (kernel,) = kernels(norm, x.to(dtype), scale.to(dtype))
-        found = [line for line in kernel.body.splitlines() if "tl.load(" in line]
-        assert len(found) == 3, "twice the rows, and the scale"
-        return [line for line in found if "rrun" in line]
+        lines = [line for line in kernel.body.splitlines() if "tl.load(" in line]
+        assert len(lines) == 3, "twice the rows, and the scale"
+        return [line for line in lines if "rrun" in line]
 
     (load,) = loads(96)
     assert f", {width}])" in load

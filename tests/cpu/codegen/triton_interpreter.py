@@ -110,7 +110,7 @@ class Libdevice:
 def interpreted(kernel: TritonKernel) -> Any:
     """The kernel as an interpreted function."""
     name = f"<kernel {next(_numbers)}>"
-    text = HEAD + "".join(f"\n\n{vocabulary.function_text(one)}" for one in sorted(kernel.needs))
+    text = HEAD + "".join(f"\n\n{vocabulary.function_text(need)}" for need in sorted(kernel.needs))
     text += "\n\n" + named(kernel, "kernel")
     linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
     names: dict[str, Any] = {"__name__": name}
@@ -160,7 +160,7 @@ def run(program: Program, arguments: Sequence[Any], arch: str = "sm_90") -> list
                 rest = (len(space) - start) // dtype.itemsize * dtype.itemsize
                 buffers.append(space[start : start + rest].view(dtype))
             grid = prod(-(-evaluate(size, state.sizes) // block) for size, block in kernel.grid)
-            sizes = [state.sizes[one] for one in kernel.sizes]
+            sizes = [state.sizes[size] for size in kernel.sizes]
             numbers = [number.value for number in kernel.numbers]
             interpreted(kernel)[(grid,)](*buffers, *sizes, *numbers)
     return state.outputs()

@@ -67,7 +67,7 @@ OPERATIONS: dict[str, Operation] = {
     "triangle": lambda x, a, b: (x.unsqueeze(0) * x.flip(0).unsqueeze(1)).tril(a).sum(0),
     "diagonal": lambda x, a, b: (x.reshape(-1).unsqueeze(0) * x.reshape(-1, 1)).diagonal(a),
     "joined": lambda x, a, b: torch.cat([x[:a], x[b:].neg()]),
-    "split": lambda x, a, b: torch.cat([one.sin() for one in x.split([a, x.shape[0] - a])][::-1]),
+    "split": lambda x, a, b: torch.cat([part.sin() for part in x.split([a, x.shape[0] - a])][::-1]),
     "clamp": lambda x, a, b: x.clamp(min=a).clamp(max=b),
     "select": lambda x, a, b: x[a].sum() * x[b],
     "filled": lambda x, a, b: torch.slice_scatter(x, x[a:b] * 2 + 1, 0, a, b),

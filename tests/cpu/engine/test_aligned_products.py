@@ -61,7 +61,7 @@ def test_products(name: str) -> None:
     module.recompile()
     for node in module.graph.nodes:
         if padded and node.target is aten.mm.default:
-            sizes = [one.meta["val"].shape for one in (*node.args, node)]
+            sizes = [arg.meta["val"].shape for arg in (*node.args, node)]
             turned = node.args[0].meta["val"].stride(0) == 1
             lengths = [*sizes[1], sizes[0][1], *(sizes[0] if turned else ())]
             assert not any(length % ALIGNED for length in lengths)

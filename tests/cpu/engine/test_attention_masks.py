@@ -224,10 +224,10 @@ def test_models_of_transformers_attend_without_a_mask(name: str) -> None:
     with torch.no_grad():
         module = captured(model, *inputs)
         attention_masks(Subject(module, graph="0/0/inference"))
-        calls = [one for one in module.graph.nodes if one.target is ATTENTION]
+        calls = [node for node in module.graph.nodes if node.target is ATTENTION]
         assert calls
-        assert all(one.kwargs["attn_mask"] is None for one in calls)
-        assert all(bool(one.kwargs["is_causal"]) == (name != "ViTModel") for one in calls)
+        assert all(call.kwargs["attn_mask"] is None for call in calls)
+        assert all(bool(call.kwargs["is_causal"]) == (name != "ViTModel") for call in calls)
         torch._dynamo.reset()
         found = torch.compile(model, backend=backend)(*inputs)[0]
         torch.testing.assert_close(found, model(*inputs)[0], rtol=1e-4, atol=1e-4)

@@ -27,17 +27,17 @@ pytestmark = pytest.mark.skipif(
 @pytest.fixture
 def long_ways(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Calls that torch's own methods served, of functions that have a short way."""
-    found: Counter[str] = Counter()
+    counter: Counter[str] = Counter()
     real = autograd_function._shorten
 
     def counted(function: Any, metadata: Any, *, disable_amp: bool) -> None:
-        found["functions"] += 1
+        counter["functions"] += 1
         for name in ("forward", "backward"):
-            setattr(function, name, staticmethod(_counted(getattr(function, name), found, name)))
+            setattr(function, name, staticmethod(_counted(getattr(function, name), counter, name)))
         real(function, metadata, disable_amp=disable_amp)
 
     monkeypatch.setattr(autograd_function, "_shorten", counted)
-    return found
+    return counter
 
 
 def _counted(method: Callable[..., Any], found: Counter[str], name: str) -> Callable[..., Any]:
@@ -190,9 +190,9 @@ def test_hooks_on_saved_tensors_see_what_torch_shows_them() -> None:
         gradients(compiled, torch.ones(3, 9), *inputs)
         shapes: list[tuple[int, ...]] = []
 
-        def pack(one: Tensor, shapes: list[tuple[int, ...]] = shapes) -> Tensor:
-            shapes.append(tuple(one.shape))
-            return one
+        def pack(tensor: Tensor, shapes: list[tuple[int, ...]] = shapes) -> Tensor:
+            shapes.append(tuple(tensor.shape))
+            return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda one: one):
             gradients(compiled, torch.ones(3, 9), *inputs)
@@ -243,10 +243,10 @@ def test_mutated_inputs_go_the_long_way(long_ways: Counter[str]) -> None:
 
 def test_a_fresh_process_knows_the_hook() -> None:
     code = "from tcw.compiler.engine.autograd_function import HOOK; print(HOOK.missing())"
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
-    assert found.stdout == f"{autograd_function.HOOK.missing()}\n"
+    assert process.stdout == f"{autograd_function.HOOK.missing()}\n"
 
 
 def test_compiled_autograd() -> None:

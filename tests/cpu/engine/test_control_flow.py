@@ -189,10 +189,10 @@ def test_only_the_operation_is_a_call_and_says_why() -> None:
     with record([]) as recorded, listening(recorded.recorder, Gate()):
         torch.compile(closure, backend=backend)(x, torch.tensor(True))
     assert recorded.all(Warned) == []
-    kernels = [(one.language, one.name) for one in recorded.all(Kernel)]
+    kernels = [(kernel.language, kernel.name) for kernel in recorded.all(Kernel)]
     assert [language for language, _ in kernels] == ["cpp", "aten", "cpp"]
     assert kernels[1][1] == "torch.ops.higher_order.cond"
-    (call,) = (one for one in recorded.all(Kernel) if one.language == "aten")
+    (call,) = (kernel for kernel in recorded.all(Kernel) if kernel.language == "aten")
     line = closure.__code__.co_firstlineno + 2
     assert [place.line for place in call.locations] == [line]
     (lowered,) = (one for one in recorded.all(Lowered) if one.node == "cond")

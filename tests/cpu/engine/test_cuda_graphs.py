@@ -61,13 +61,19 @@ class Machine:
     def capture(self, call: Any, arguments: list[Any]) -> tuple[Callable[[], object], list[Any]]:
         if self.fails:
             raise RuntimeError(self.fails)
-        given = [one for one in arguments if isinstance(one, torch.Tensor)]
+        given = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
         before = [(one.untyped_storage(), one.untyped_storage().clone()) for one in given]
-        same = [on_its_memory(one) if isinstance(one, torch.Tensor) else one for one in arguments]
+        same = [
+            on_its_memory(argument) if isinstance(argument, torch.Tensor) else argument
+            for argument in arguments
+        ]
         outputs = list(call(arguments))
         for storage, kept in before:
             storage.copy_(kept)  # a capture runs nothing: a backward overwrites what it is given
-        places = [on_its_memory(one) if isinstance(one, torch.Tensor) else None for one in outputs]
+        places = [
+            on_its_memory(output) if isinstance(output, torch.Tensor) else None
+            for output in outputs
+        ]
 
         def replay() -> None:
             self.replays += 1
@@ -214,7 +220,7 @@ def test_a_backward_reads_what_its_forward_saved_in_place() -> None:
         assert torch.equal(backward(saved, y)[0], x.cos() * x * 2)
     assert backward.recorded == forward.recorded == 2
     (recordings,) = backward.graphs.recordings.values()
-    assert [len(one.addresses) for one in recordings] == [2, 2]
+    assert [len(recording.addresses) for recording in recordings] == [2, 2]
     assert backward.said == []
 
 

@@ -42,7 +42,7 @@ def wrapped(function: Callable[..., Any], *inputs: Tensor) -> bool:
         finally:
             sys.setprofile(None)
         torch.testing.assert_close(found, expected)
-        assert not any(one.requires_grad for one in tree_leaves(found))
+        assert not any(leaf.requires_grad for leaf in tree_leaves(found))
     assert "forward" in seen, "AOTAutograd was not called at all"
     return "runtime_wrapper" in seen
 

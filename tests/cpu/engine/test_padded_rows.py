@@ -135,4 +135,4 @@ def test_a_result_that_is_saved_as_well_is_returned_once_from_the_products_memor
     assert padded_rows(Subject(module, graph="0/0/forward", kind="forward", promised=1)) == 1
     lowered = lower(module, "0/0/forward", torch.device("cuda", 0))
     names = {node.name for node in lowered.nodes if type(node).__name__ == "Call"}
-    assert [one.value in names for one in lowered.outputs] == [True, True]
+    assert [output.value in names for output in lowered.outputs] == [True, True]

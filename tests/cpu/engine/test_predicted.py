@@ -131,7 +131,7 @@ def test_tiles_are_decisions() -> None:
     assert rows.numbers["programs"] > 0
     assert len(rows.choices) > 3
     warps = rows.default.rpartition("-")[2]
-    other = next(one for one in rows.choices if one.rpartition("-")[2] != warps)
+    other = next(choice for choice in rows.choices if choice.rpartition("-")[2] != warps)
     again = recorded(train=False, device="cuda", arch="sm_90", overrides={rows.id: other})
     (same,) = [d for d in again.all(Decided) if d.id == rows.id]
     assert (same.choice, same.overridden) == (other, True)

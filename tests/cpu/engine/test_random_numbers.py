@@ -245,6 +245,6 @@ def test_a_mask_is_part_of_the_loop_that_reads_it() -> None:
 
     module = make_fx(function, tracing_mode="fake")(torch.randn(100, 100))
     steps = fuse(lower(module, "0/0/inference")).program.steps
-    assert [type(one).__name__ for one in steps] == ["Call", "Nest"]
+    assert [type(step).__name__ for step in steps] == ["Call", "Nest"]
     assert isinstance(steps[0], Call)
     assert (steps[0].target, steps[0].effect) == ("tcw.bernoulli.default", True)

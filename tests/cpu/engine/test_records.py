@@ -89,13 +89,17 @@ def test_every_node_of_the_graph_was_lowered(training: tuple[Recorded, Products]
     for graph in products.graphs:
         id = f"{graph.name}/lowered"
         nodes = [node.name for node in recorded.graphs[id].nodes if node.op != "output"]
-        assert [one.node for one in recorded.all(Lowered) if one.graph == id] == nodes
+        assert [lowered.node for lowered in recorded.all(Lowered) if lowered.graph == id] == nodes
         computing = [n for n in graph.nodes if isinstance(n, (Map, Reduce, Scan, Store, Call))]
-        found = [one for one in recorded.all(SchedulerNode) if one.graph == id]
-        assert [one.name for one in found] == [f"op{i}" for i in range(len(computing))]
+        scheduler_nodes = [node for node in recorded.all(SchedulerNode) if node.graph == id]
+        assert [one.name for one in scheduler_nodes] == [f"op{i}" for i in range(len(computing))]
         kinds = {Call: "extern", Map: "pointwise", Reduce: "reduction"}
-        assert [one.kind for one in found] == [kinds[type(node)] for node in computing]
-        fallbacks = {one.node for one in recorded.all(Lowered) if one.graph == id and one.fallback}
+        assert [one.kind for one in scheduler_nodes] == [kinds[type(node)] for node in computing]
+        fallbacks = {
+            lowered.node
+            for lowered in recorded.all(Lowered)
+            if lowered.graph == id and lowered.fallback
+        }
         reasons = {o for n in computing if isinstance(n, Call) and n.reason for o in n.origins}
         assert fallbacks == reasons
 
@@ -107,7 +111,7 @@ def test_loops_of_one_node_have_names_of_their_own(
     recording = training[0]
     view = View(Derived(recording, Provenance(recording.records)))
     nodes = recording.all(SchedulerNode)
-    split = [one for one in nodes if (one.graph, one.origins) in view.derived.split_origins]
+    split = [node for node in nodes if (node.graph, node.origins) in view.derived.split_origins]
     assert {"mean", "squares"} <= {one.label for one in split}
     for one in split:
         assert computes(view, one) == one.label
@@ -173,13 +177,17 @@ def test_memory_and_kernels_are_those_of_the_plan(training: tuple[Recorded, Prod
                 assert kernel.locations or kernel.no_line
             else:
                 assert (kernel.language, kernel.name) == ("aten", step.target)
-    units = [recorded.text(one.text) for one in recorded.all(Wrapper) if one.language == "cpp"]
+    units = [
+        recorded.text(wrapper.text)
+        for wrapper in recorded.all(Wrapper)
+        if wrapper.language == "cpp"
+    ]
     assert all(unit.code in text for unit, text in zip(products.units, units, strict=True))
 
 
 def test_the_cache_is_asked_and_misses(training: tuple[Recorded, Products]) -> None:
     recorded, _ = training
-    asked = [(one.cache, one.verdict) for one in recorded.all(CacheLookup)]
+    asked = [(lookup.cache, lookup.verdict) for lookup in recorded.all(CacheLookup)]
     assert asked.count(("tcw graph", "miss")) == 2
     assert asked.count(("kernel build", "miss")) == 2
 
@@ -228,6 +236,6 @@ def test_random_numbers_are_drawn_by_the_engine(monkeypatch: pytest.MonkeyPatch)
 
     with record([*CAPTURE, *AUTOGRAD]) as recorded, listening(recorded.recorder, Gate({})):
         torch.compile(function, backend=backend)(torch.randn(100, 100))
-    kernels = [(one.name, one.language, one.generated) for one in recorded.all(Kernel)]
+    kernels = [(kernel.name, kernel.language, kernel.generated) for kernel in recorded.all(Kernel)]
     assert kernels[0] == ("tcw.bernoulli.default", "rng", False)
     assert [(language, generated) for _, language, generated in kernels[1:]] == [("cpp", True)]

@@ -45,7 +45,7 @@ def recorded(function: Any, *inputs: torch.Tensor) -> Recorded:
 
 def test_each_change_is_recorded_with_the_graph_before_and_after() -> None:
     found = recorded(lambda a, v: (values(a), a @ v), torch.eye(4), torch.ones(4))
-    ours = [one for one in found.all(PassChange) if one.parent == "lowered rewrites"]
+    ours = [change for change in found.all(PassChange) if change.parent == "lowered rewrites"]
     changes = {one.name: one for one in ours}
     assert list(changes) == ["unread_vectors", "vector_products"]
     vectors = changes["unread_vectors"]
@@ -60,7 +60,7 @@ def test_each_change_is_recorded_with_the_graph_before_and_after() -> None:
 
 
 def test_they_are_a_stage() -> None:
-    stages = [one.stage for one in recorded(values, torch.eye(4)).all(StageStart)]
+    stages = [start.stage for start in recorded(values, torch.eye(4)).all(StageStart)]
     assert stages.index("passes") == stages.index("lowering") - 1
     assert STAGES.index("passes") == STAGES.index("lowering") - 1
 
@@ -69,7 +69,7 @@ def test_they_are_a_stage() -> None:
 def test_one_can_be_declined(choice: str, monkeypatch: pytest.MonkeyPatch) -> None:
     gate, ran = Gate({SVD: choice}), []
     rewrites = list(order.LOWERED)
-    index = [one.name for one in rewrites].index("unread_vectors")
+    index = [rewrite.name for rewrite in rewrites].index("unread_vectors")
     kept = rewrites[index]
     rewrites[index] = replace(kept, change=lambda subject: ran.append(1) or kept.change(subject))
     monkeypatch.setattr(stages, "LOWERED", tuple(rewrites))

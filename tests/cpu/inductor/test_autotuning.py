@@ -24,7 +24,7 @@ class Choice:
 
 
 def measured(choices: Sequence[Choice]) -> dict[Choice, float]:
-    return {one: float(at) for at, one in enumerate(choices, 1)}
+    return {choice: float(at) for at, choice in enumerate(choices, 1)}
 
 
 def test_measured_once_and_known_then() -> None:

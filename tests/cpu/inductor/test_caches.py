@@ -36,11 +36,11 @@ def f(x, w):
 
 def counted() -> Counter:
     """(cache, verdict) -> times, as torch's counters have it."""
-    found: Counter = Counter()
+    counter: Counter = Counter()
     for cache, (group, prefix) in NAMES.items():
         for verdict in ("hit", "miss", "bypass"):
-            found[cache, verdict] = counters[group].get(prefix + verdict, 0)
-    return +found
+            counter[cache, verdict] = counters[group].get(prefix + verdict, 0)
+    return +counter
 
 
 def ours(recorded: Recorded) -> Counter:
@@ -201,13 +201,13 @@ def test_components_in_a_trace(session):
     """Every lookup of torch's caches by key has its components, AOTAutograd's too."""
     recorded, _ = session
     lookups = recorded.all(CacheLookup)[:8]  # later ones are of other tests
-    assert {one.cache for one in lookups} == {"fx graph", "aot autograd"}
-    for one in lookups:
-        assert one.components, one
-        key = key_of_texts(one.graph, [recorded.text(part) for part in one.components])
+    assert {lookup.cache for lookup in lookups} == {"fx graph", "aot autograd"}
+    for lookup in lookups:
+        assert lookup.components, lookup
+        key = key_of_texts(lookup.graph, [recorded.text(part) for part in lookup.components])
         assert key.components["gm"][0]
         assert any(name.startswith("inductor_config[") for name in key.components)
-    hashes = {one.components for one in lookups if one.cache == "fx graph"}
+    hashes = {lookup.components for lookup in lookups if lookup.cache == "fx graph"}
     assert len({parts[0] for parts in hashes}) == 1  # one text of the settings
     key = read_key("", ["[h] a: one\\ntwo\\nthree \\\\", "[i] inductor_config[x]: 1"])
     assert key_of_texts("", key_texts(key)) == key

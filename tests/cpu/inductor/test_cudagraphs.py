@@ -106,7 +106,7 @@ def test_what_torch_raises_comes_out() -> None:
         output_code.log_cudagraph_skip_and_bump_counter(
             "skipping cudagraphs due to multiple devices"
         )
-    assert [one.reason for one in recorded.all(CudagraphSkip)] == ["multiple devices"]
+    assert [skip.reason for skip in recorded.all(CudagraphSkip)] == ["multiple devices"]
 
 
 class Node(cudagraph_trees.CUDAGraphNode):
@@ -164,13 +164,13 @@ def manager_of(model: Any, monkeypatch: pytest.MonkeyPatch, **function: Any) -> 
     manager = without_gpu(monkeypatch)
     number = cudagraph_utils.FunctionID(0)
     names = ("w", "x")
-    placeholders = [cudagraph_utils.PlaceholderInfo(one, STACK, [], STACK) for one in names]
+    placeholders = [cudagraph_utils.PlaceholderInfo(name, STACK, [], STACK) for name in names]
     given = {
         "model": model, "static_input_idxs": [0], "id": number, "constants": (),
         "placeholders": placeholders, "mutated_input_idxs": function.pop("mutated", []),
     }  # fmt: skip
     fields = inspect.signature(cudagraph_utils.WrappedFunction).parameters
-    unset = dict.fromkeys(name for name, one in fields.items() if one.default is one.empty)
+    unset = dict.fromkeys(name for name, field in fields.items() if field.default is field.empty)
     manager.ids_to_funcs[number] = cudagraph_utils.WrappedFunction(**{**unset, **given})
     manager.ids_to_stack_traces[number] = []
     manager.id_to_mode[number] = cudagraph_trees.CompilationMode.INFERENCE

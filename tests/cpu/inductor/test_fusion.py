@@ -39,8 +39,8 @@ def test_rounds_hold_what_was_fused(watched: Watched) -> None:
 
 def test_groups_are_the_nodes_that_code_is_generated_for(watched: Watched) -> None:
     groups = [
-        [(group.name, group.nodes) for group in found.groups]
-        for found in watched.recorded.all(FusionGroups)
+        [(group.name, group.nodes) for group in fusion_groups.groups]
+        for fusion_groups in watched.recorded.all(FusionGroups)
     ]
     assert groups == watched.final
 
@@ -170,9 +170,9 @@ def test_nodes_between_need_the_first_and_lead_to_the_second(watched: Watched) -
     nodes = watched.recorded.all(SchedulerNode)
     named = {(node.graph, name) for node in nodes for name in node.origins}
     known = {(node.graph, node.name): node for node in nodes}
-    found = [pair for pair in pairs_in(watched.recorded) if pair.rule == "between"]
-    assert found
-    for pair in found:
+    pairs = [pair for pair in pairs_in(watched.recorded) if pair.rule == "between"]
+    assert pairs
+    for pair in pairs:
         between = pair.reason.partition(": ")[2].removesuffix(", …").split(", ")
         first, second = split_id(pair.id)[2]
         assert f"between {first} and {second}: " in pair.reason

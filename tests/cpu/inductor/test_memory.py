@@ -34,18 +34,18 @@ def read(wrapper: str) -> Text:
     body = wrapper.split("args.clear()", 1)[1].split("return (", 1)[0]
     for line in body.splitlines():
         step = len(text.calls)
-        if found := _ALLOCATION.match(line):
-            text.allocated.append(found[1])
-            begins[found[1]] = step
-        elif found := _REUSE.match(line):
-            text.reuses[found[1]] = found[2]
-            begins[found[1]] = step
-        elif found := _FREE.match(line):
-            for name in found[1].split(", "):
+        if match := _ALLOCATION.match(line):
+            text.allocated.append(match[1])
+            begins[match[1]] = step
+        elif match := _REUSE.match(line):
+            text.reuses[match[1]] = match[2]
+            begins[match[1]] = step
+        elif match := _FREE.match(line):
+            for name in match[1].split(", "):
                 if name in begins:
                     text.alive[name] = (begins[name], step - 1)
-        elif found := _CALL.match(line):
-            text.calls.append(found[1])
+        elif match := _CALL.match(line):
+            text.calls.append(match[1])
     return text
 
 
@@ -109,15 +109,15 @@ def peaks(wrapper: str, sizes: dict[str, int], in_place: set[str]) -> tuple[int,
     last: dict[str, int] = {}
     call = 0
     for line in lines:
-        if found := _REUSE.match(line):
-            if found[2] in owned:
-                owned[found[1]] = owned.pop(found[2])
-            made[found[1]] = call
-            if found[1] in in_place:
-                last[found[2]] = call
+        if match := _REUSE.match(line):
+            if match[2] in owned:
+                owned[match[1]] = owned.pop(match[2])
+            made[match[1]] = call
+            if match[1] in in_place:
+                last[match[2]] = call
             continue
-        if found := _FREE.match(line):
-            for name in found[1].split(", "):
+        if match := _FREE.match(line):
+            for name in match[1].split(", "):
                 owned.pop(name, None)
             continue
         made_here = re.match(r"^\s+(\w+) = ", line)

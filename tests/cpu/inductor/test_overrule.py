@@ -43,8 +43,8 @@ def x() -> torch.Tensor:
 
 
 def groups(recorded: Recorded) -> list[tuple[str, ...]]:
-    (found,) = recorded.all(FusionGroups)
-    return [group.nodes for group in found.groups]
+    (fusion_groups,) = recorded.all(FusionGroups)
+    return [group.nodes for group in fusion_groups.groups]
 
 
 def kernels(recorded: Recorded) -> list[str]:

@@ -97,8 +97,8 @@ def eager(base: Base) -> list[torch.Tensor]:
 def nests_of(recorded: Recorded) -> dict[str, list[set[str]]]:
     """Graph -> the stable names in each final nest, from the names of pairs of single nodes."""
     return {
-        one.graph.removesuffix("/lowered"): [set(group.nodes) for group in one.groups]
-        for one in recorded.all(FusionGroups)
+        groups.graph.removesuffix("/lowered"): [set(group.nodes) for group in groups.groups]
+        for groups in recorded.all(FusionGroups)
     }
 
 
@@ -123,7 +123,7 @@ def check(base: Base, seed: int) -> None:
     assert not recorded.all(Warned), (overrides, recorded.all(Warned))
     assert not list(recorded.gate.unknown()), overrides
     nests, names = nests_of(recorded), names_of(recorded)
-    last = {one.id: one for one in recorded.all(Decided)}
+    last = {decided.id: decided for decided in recorded.all(Decided)}
     for id, choice in overrides.items():
         graph, _, (left, right) = split_id(id)
         pair = {names.get((graph, left)), names.get((graph, right))}
@@ -149,7 +149,7 @@ def flip(base: Base, seed: int) -> None:
         torch.testing.assert_close(got, expected, rtol=1e-4, atol=1e-4)
     (partition,) = recorded.all(Partition)
     choices = {value.node: value.choice for value in partition.values}
-    last = {one.id: one for one in recorded.all(Decided)}
+    last = {decided.id: decided for decided in recorded.all(Decided)}
     for id, choice in overrides.items():
         if id in last and not last[id].refused:
             expected_choice = "saved" if choice == SAVE else "recomputed"

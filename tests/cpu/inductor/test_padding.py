@@ -33,8 +33,10 @@ def test_sizes_of_padded_products() -> None:
         return torch.bmm(h.expand(3, *h.shape), batched)
 
     recorded, _ = record(model, torch.randn(123, 253))
-    lowered = [one for one in recorded.all(Graph) if one.kind == "lowered"]
-    found = [(one.before, one.after) for graph in lowered for one in padded_products(graph)]
+    lowered = [graph for graph in recorded.all(Graph) if graph.kind == "lowered"]
+    found = [
+        (product.before, product.after) for graph in lowered for product in padded_products(graph)
+    ]
     assert sorted(found) == [
         ((123, 77, 21), (124, 80, 24)),
         ((123, 253, 511), (124, 256, 512)),

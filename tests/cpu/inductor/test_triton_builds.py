@@ -74,7 +74,7 @@ def asked(*sources: str) -> Recorded:
         for source in sources:
             PyCodeCache.cache_clear()  # else the kernel's module is still there
             AsyncCompile().triton(NAME, source, device_str="cuda")
-    lost = [one.message for one in recorded.all(Warned) if one.message.startswith("lost")]
+    lost = [warned.message for warned in recorded.all(Warned) if warned.message.startswith("lost")]
     assert lost == []
     return recorded
 
@@ -115,8 +115,8 @@ def test_what_of_the_key_differs(cache: Path, edit: tuple[str, str], words: list
     assert edit[0] in SOURCE
     recorded = asked(SOURCE, SOURCE.replace(*edit))
     old, new = (
-        key_of_texts("", [recorded.text(text) for text in one.components])
-        for one in recorded.all(CacheLookup)
+        key_of_texts("", [recorded.text(text) for text in lookup.components])
+        for lookup in recorded.all(CacheLookup)
     )
     names = changed_components(old, new)
     told = "; ".join(component_words(name, old, new) for name in names)
@@ -130,7 +130,7 @@ def test_another_cache_of_triton_is_named(cache: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(triton.knobs.cache, "manager_class", RemoteCacheManager)
     recorded = asked(SOURCE)
     assert not recorded.all(CacheLookup)
-    assert [one.message for one in recorded.all(Warned)] == [
+    assert [warned.message for warned in recorded.all(Warned)] == [
         "Triton's cache is RemoteCacheManager: which kernels it had is not known, only that of "
         "files is"
     ]

@@ -13,5 +13,9 @@ from tests.cpu.lowering import harness
 def whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Operations with a lowering reach it unchanged; the others are decomposed."""
     load_families()
-    table = {one: found for one, found in decompositions().items() if lowering_of(one) is None}
+    table = {
+        one: decomposition
+        for one, decomposition in decompositions().items()
+        if lowering_of(one) is None
+    }
     monkeypatch.setattr(harness, "decompositions", lambda: table)

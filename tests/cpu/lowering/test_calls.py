@@ -272,8 +272,8 @@ def test_no_lowering_is_beyond_reach() -> None:
     load_families()
     always = {
         operation
-        for operation, found in table.decompositions(True).items()
-        if operation in table.decompositions(False) and found.__module__ != table.__name__
+        for operation, decomposition in table.decompositions(True).items()
+        if operation in table.decompositions(False) and decomposition.__module__ != table.__name__
     }
     unreached = []
     for name in LOWERINGS:

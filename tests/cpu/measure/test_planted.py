@@ -46,8 +46,8 @@ def test_the_probe_sees_it_by_the_name_of_the_kernel(
 
     def see(step: Any, tensors: Any) -> None:
         done = {name: tensors[name] for name in probe.memory.complete(step.index)}
-        for name, found in probe.memory.nodes(done).items():
-            if name == "mul" and not torch.allclose(found, expected, rtol=1e-5, atol=0):
+        for name, node in probe.memory.nodes(done).items():
+            if name == "mul" and not torch.allclose(node, expected, rtol=1e-5, atol=0):
                 wrong.append(step.name)
 
     first = torch.relu(INPUTS[0] @ INPUTS[1]) + 1

@@ -46,7 +46,7 @@ print(json.dumps({
 @pytest.fixture(scope="module")
 def counted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     environment = allocations.environment(tmp_path_factory.mktemp("allocations"))
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", COUNTED],
         cwd=ROOT,
         env={**os.environ, **environment, "PYTHONPATH": str(ROOT)},
@@ -54,7 +54,7 @@ def counted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
         text=True,
         check=True,
     )
-    counts: dict[str, object] = json.loads(found.stdout)
+    counts: dict[str, object] = json.loads(process.stdout)
     return counts
 
 

@@ -37,7 +37,9 @@ PARAMETERS: dict[str, tuple[tuple[float, ...], ...]] = {
 CASES = [
     (name, dtype)
     for name, known in DISTRIBUTIONS.items()
-    for dtype in dict.fromkeys(one for family in known.families for one in FAMILIES[family].dtypes)
+    for dtype in dict.fromkeys(
+        dtype for family in known.families for dtype in FAMILIES[family].dtypes
+    )
 ]
 
 
@@ -287,8 +289,8 @@ def test_threads_that_draw_at_once_share_the_stream() -> None:
         lambda: torch.rand(count),
     )
     threads = [threading.Thread(target=draw, args=(one,)) for one in work * 2]
-    for one in threads:
-        one.start()
+    for thread in threads:
+        thread.start()
     for one in threads:
         one.join()
     state = torch.get_rng_state()

@@ -150,8 +150,8 @@ def runs(one: Person) -> dict[int, Recording]:
 def written(recording: Recording) -> dict[str, str]:
     """All generated code of a recording: kernels by id and name, and what calls them."""
     found = {
-        f"{one.graph} {one.id} {one.name}": recording.text(one.text)
-        for one in recording.all(Kernel)
+        f"{kernel.graph} {kernel.id} {kernel.name}": recording.text(kernel.text)
+        for kernel in recording.all(Kernel)
     }
     for wrapper in recording.all(Wrapper):
         found[f"wrapper {wrapper.graph}"] = recording.text(wrapper.text)

@@ -33,13 +33,13 @@ def test_each_engine_takes_its_own_overrides_and_only_what_is_nowhere_is_told(
     wanted = {FUSED: "apart", SAVED: "recompute", unknown: "apart"}
     both = compiled(tmp_path, engine="both", overrides=wanted)
     taken = {
-        engine: {one.id for one in part.all(Decided) if one.id in wanted}
+        engine: {decided.id for decided in part.all(Decided) if decided.id in wanted}
         for engine, part in both.engines.items()
     }
     assert taken == {"inductor": {FUSED}, "tcw": {SAVED}}
     (told,) = both.all(Warned)
     assert told.message.startswith(f"override {unknown} met no decision; the closest is tcw/")
     alone = compiled(tmp_path, engine="inductor", overrides={SAVED: "recompute"})
-    assert [one.message for one in alone.all(Warned)] == [
+    assert [warned.message for warned in alone.all(Warned)] == [
         f"override {SAVED} met no decision; it is about the tcw engine"
     ]

@@ -81,7 +81,9 @@ def test_model_and_inputs_from_the_command_line(tmp_path: Path) -> None:
     assert end_1.compiled == ("0/0",)
     assert first.call == 1
     assert not any(
-        found.guard == "x.size(0)" for one in found.all(Recompile) for found in one.failed
+        found.guard == "x.size(0)"
+        for recompile in found.all(Recompile)
+        for found in recompile.failed
     )
     assert end_2.call == 2
 
@@ -300,7 +302,7 @@ def test_caches_are_of_this_recording_alone(tmp_path: Path) -> None:
         "model, example_inputs = torch.sin, (torch.ones(2),)\n"
     )
     run = recorded(tmp_path, text)
-    printed = "".join(found.text for found in run.all(Output)).split()
+    printed = "".join(output.text for output in run.all(Output)).split()
     assert len(printed) == 2
     for folder in printed:
         assert Path(folder).parent.name.startswith("tcw-")

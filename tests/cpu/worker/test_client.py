@@ -74,16 +74,16 @@ def test_a_trace_that_cannot_be_written(hanging: Settings, tmp_path: Path) -> No
 def test_a_full_disk_ends_the_trace_and_not_the_recording(tmp_path: Path) -> None:
     file = tmp_path / "model.py"
     file.write_text("def broken(:\n")
-    found: list[AnyRecord] = []
+    records: list[AnyRecord] = []
     settings = Settings(file=str(file))
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100, before[1]))
     try:
-        end = record(settings, trace=tmp_path / "run.tcw", on_record=found.append)
+        end = record(settings, trace=tmp_path / "run.tcw", on_record=records.append)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert end.reason == "the trace could not be written: File too large"
-    assert [one.message for one in found if isinstance(one, Failure)] == ["invalid syntax"]
+    assert [one.message for one in records if isinstance(one, Failure)] == ["invalid syntax"]
 
 
 def test_control_c(hanging: Settings, mark: str, tmp_path: Path) -> None:

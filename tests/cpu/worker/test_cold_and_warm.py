@@ -44,7 +44,7 @@ CHANGES = {
 
 def caches(base: Recording, other: Recording, tone: str) -> list[Effect]:
     effects = difference(base, other).effects
-    return [one for one in effects if one.kind == "cache" and one.tone == tone]
+    return [effect for effect in effects if effect.kind == "cache" and effect.tone == tone]
 
 
 def test_cold_then_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,9 @@ def test_cold_then_warm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         "class M", "torch._dynamo.allow_in_graph(outside)\n\nclass M"
     )
     (bypassed,) = [
-        one for one in caches(cold, run(bypassing), "bad") if "aot autograd cache" in one.words
+        cache
+        for cache in caches(cold, run(bypassing), "bad")
+        if "aot autograd cache" in cache.words
     ]
     assert "is bypassed" in bypassed.words
     assert "outside" in bypassed.words

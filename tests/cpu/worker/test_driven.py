@@ -136,7 +136,7 @@ def test_stepping_by_decisions_gives_inductors_kernels(
         one.until_end("decision")
     (run,) = runs(one).values()
     assert written(run) == written(undriven("inductor"))
-    waits = [one.decision for one in run.all(Waiting) if one.kind == "decision"]
+    waits = [waiting.decision for waiting in run.all(Waiting) if waiting.kind == "decision"]
     assert waits == [one.id for one in asked_in(run)]
     assert waits
 
@@ -152,12 +152,14 @@ def test_it_waited_where_it_was_told_to(engine: Engine, driven: Callable[[Engine
     assert at == [step.location for step in first.all(Step)]
     asked = [one.id for one in asked_in(found[3])]
     assert asked
-    assert asked == [one.decision for one in found[3].all(Waiting) if one.kind == "decision"]
-    stages = [one.stage for one in found[4].all(Waiting) if one.kind == "stage"]
-    assert stages == ["capture", *(one.stage for one in found[4].all(StageStart))]
-    graphs = [one.graph for one in found[5].all(Waiting) if one.kind == "graph"]
+    assert asked == [
+        waiting.decision for waiting in found[3].all(Waiting) if waiting.kind == "decision"
+    ]
+    stages = [waiting.stage for waiting in found[4].all(Waiting) if waiting.kind == "stage"]
+    assert stages == ["capture", *(start.stage for start in found[4].all(StageStart))]
+    graphs = [waiting.graph for waiting in found[5].all(Waiting) if waiting.kind == "graph"]
     assert graphs == [graph.id for graph in found[5].all(Graph)]
-    passes = [one for one in found[6].all(Waiting) if one.kind == "pass"]
+    passes = [waiting for waiting in found[6].all(Waiting) if waiting.kind == "pass"]
     assert len(passes) == len(found[6].all(PassChange))
 
 
@@ -165,7 +167,7 @@ def test_it_waited_where_it_was_told_to(engine: Engine, driven: Callable[[Engine
 def test_both_engines_pass_through_all_stages(
     engine: Engine, driven: Callable[[Engine], Person]
 ) -> None:
-    stages = {one.stage for one in runs(driven(engine))[1].all(StageStart)}
+    stages = {start.stage for start in runs(driven(engine))[1].all(StageStart)}
     assert stages == {
         "autograd",
         "passes",
@@ -190,7 +192,11 @@ def test_another_run_is_as_a_recording_of_its_own(
     fresh = alone(structs.replace(two.start.settings, record="default", until="codegen"))
     assert written(two) == written(fresh)
     assert written(two) != written(undriven(engine))
-    assert [one.overridden for one in two.all(Decided) if one.id in two.start.settings.overrides]
+    assert [
+        decided.overridden
+        for decided in two.all(Decided)
+        if decided.id in two.start.settings.overrides
+    ]
     for run in (found[1], two, found[3]):
         numerics = run.numerics
         assert numerics is not None
@@ -204,7 +210,7 @@ def test_no_time_that_was_measured_holds_a_wait(
     engine: Engine, driven: Callable[[Engine], Person]
 ) -> None:
     run = runs(driven(engine))[1]
-    waited = sum(one.seconds for one in run.all(Resumed)[1:])
+    waited = sum(resumed.seconds for resumed in run.all(Resumed)[1:])
     last = max(step.at for step in run.all(Step))
     first = min(step.at for step in run.all(Step))
     frame = run.all(FrameEnd)[0]
@@ -391,13 +397,13 @@ def test_a_run_goes_on_to_the_very_decision_that_it_overrules(engine: Engine, fi
 def test_a_first_run_that_does_not_wait(file: Path) -> None:
     """As a recorded trace is run again."""
     settings = Settings(file=str(file), engine="tcw", until="capture")
-    found: queue.SimpleQueue[AnyRecord] = queue.SimpleQueue()
+    simple_queue: queue.SimpleQueue[AnyRecord] = queue.SimpleQueue()
     first = Rerun(settings=settings, because="dynamic on")
-    driver = Driver(settings, None, found.put, first=first)
+    driver = Driver(settings, None, simple_queue.put, first=first)
     kinds: list[str] = []
     runs: list[Run] = []
     while "end" not in kinds:
-        record = found.get(timeout=240)
+        record = simple_queue.get(timeout=240)
         if isinstance(record, Waiting):
             kinds.append(record.kind)
         elif isinstance(record, Run):
@@ -485,8 +491,8 @@ def test_a_breakpoint_on_a_pair_stops_once_and_again_only_where_inductor_changed
     model = file.with_name("rounds.py")
     model.write_text(ROUNDS)
     settings = Settings(file=str(model), engine="inductor", until="fusion")
-    pairs = [one for one in pairs_in(alone(settings)) if not one.within]
-    weighed = Counter(one.id for one in pairs)
+    pairs = [pair for pair in pairs_in(alone(settings)) if not pair.within]
+    weighed = Counter(pair.id for pair in pairs)
     assert max(weighed.values()) > 2
     wanted = [
         Breakpoint(number=number, kind="decision", id=id) for number, id in enumerate(weighed, 1)
@@ -495,10 +501,10 @@ def test_a_breakpoint_on_a_pair_stops_once_and_again_only_where_inductor_changed
         stops = [found for found in one.until_end() if found.decision]
         asked = asked_in(one)
     told: dict[str, set[str]] = {}
-    for found, question in zip(stops, asked, strict=True):
+    for stop, question in zip(stops, asked, strict=True):
         before = told.setdefault(question.id, set())
-        assert question.default not in before, found.why
-        assert ("weighed again in round" in found.why) == bool(before)
+        assert question.default not in before, stop.why
+        assert ("weighed again in round" in stop.why) == bool(before)
         before.add(question.default)
     assert set(told) == set(weighed)
     assert any(len(answers) == 2 for answers in told.values())

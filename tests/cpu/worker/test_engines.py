@@ -55,8 +55,8 @@ def test_both_engines_end_to_end(tmp_path: Path) -> None:
     assert (speed.first, speed.second) == ("inductor", "tcw")
     comparison = compare(both)
     assert comparison is not None
-    assert {one.graph for one in comparison.graphs} == {"0/0/forward", "0/0/backward"}
-    assert not [one.message for one in found.all(Warned)]
+    assert {graph.graph for graph in comparison.graphs} == {"0/0/forward", "0/0/backward"}
+    assert not [warned.message for warned in found.all(Warned)]
 
 
 @pytest.mark.long
@@ -69,7 +69,7 @@ def test_calls_that_always_recompile_are_not_timed_in_eager(tmp_path: Path) -> N
     found = recorded(tmp_path, text, until="run", engine="both")
     assert found.end.status == "ok"
     assert not found.all(Speed)
-    assert [one.message for one in found.all(Warned)] == [
+    assert [warned.message for warned in found.all(Warned)] == [
         "speed not measured: the repeated calls recompile until torch's recompile limit"
     ]
 
@@ -86,7 +86,7 @@ def test_overrides(tmp_path: Path) -> None:
     decided = {one.id: one for one in found.all(Decided)}
     assert decided[EXP_SUM].overridden
     assert decided[EXP_SUM].choice == "apart"
-    said = [one.message for one in found.all(Warned) if one.asked]
+    said = [warned.message for warned in found.all(Warned) if warned.asked]
     assert f"override tcw/0/0/forward/fuse/exp+sum_9 met no decision; the closest is {EXP_SUM}" in (
         said
     )
@@ -97,7 +97,7 @@ def test_a_file_that_compiles_itself_is_compiled_by_the_engine_asked_for(tmp_pat
     found = recorded(tmp_path, text, until="lowering", engine="tcw")
     assert found.end.status == "ok"
     assert [graph.id for graph in found.all(Graph) if graph.kind == "lowered"]
-    assert any("--engine tcw recompiled it" in one.message for one in found.all(Warned))
+    assert any("--engine tcw recompiled it" in warned.message for warned in found.all(Warned))
 
 
 def test_a_script_can_name_the_backend(tmp_path: Path) -> None:

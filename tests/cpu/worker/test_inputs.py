@@ -37,8 +37,8 @@ X = torch.ones(2, 3)
     ],
 )
 def test_forms(value: Any, positional: int, keyword: int) -> None:
-    (found,) = input_sets(value, __file__)
-    assert (len(found.positional), len(found.keyword)) == (positional, keyword)
+    (input_set,) = input_sets(value, __file__)
+    assert (len(input_set.positional), len(input_set.keyword)) == (positional, keyword)
 
 
 @pytest.mark.parametrize("value", [X, [X], [], 3, None, {1: X}, [(X,), 4], torch.nn.Linear])

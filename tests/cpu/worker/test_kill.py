@@ -87,18 +87,18 @@ def kill_worker_at(file: Path, moment: float, *, guardian: bool = False) -> None
     mark = uuid.uuid4().hex
     os.environ[MARK] = mark
     trace = file.with_suffix(".tcw")
-    found: list[AnyRecord] = []
+    records: list[AnyRecord] = []
     started = threading.Event()
 
     def see(one: AnyRecord) -> None:
-        found.append(one)
+        records.append(one)
         started.set()
 
     def kill() -> None:
         if not started.wait(240):
             return
         time.sleep(moment)
-        worker = next(one.pid for one in found if isinstance(one, Start))
+        worker = next(one.pid for one in records if isinstance(one, Start))
         try:
             os.kill(parent_of(worker) if guardian else worker, signal.SIGKILL)
         except OSError:

@@ -23,7 +23,9 @@ from tcw.workbench.worker.forget import beside_what_is_compiled, caches_folder, 
 
 
 def test_this_torch_has_what_measurements_need() -> None:
-    assert [one.reason for one in measuring_hooks.statuses()] == [""] * len(measuring_hooks.HOOKS)
+    assert [status.reason for status in measuring_hooks.statuses()] == [""] * len(
+        measuring_hooks.HOOKS
+    )
     assert measuring_hooks.missing() == ""
 
 

@@ -238,7 +238,7 @@ def test_a_planted_change(name: str, tmp_path: Path) -> None:
     change = CHANGES[name]
     file = tmp_path / "model.py"
     file.write_text(change.model)
-    given = [one.removeprefix("--") for one in change.options]
+    given = [option.removeprefix("--") for option in change.options]
     options = 'no-grad = true\nengine = "tcw"\n' if "tcw" in given else "no-grad = true\n"
     options += f"fused = {list(change.fused)}\n"
     (tmp_path / "tcw.toml").write_text(f'[targets.model]\nfile = "model.py"\n{options}')

@@ -67,8 +67,8 @@ def named(engine: str, folder: Path, made: Planted) -> list[str]:
     assert done.code == 0, done.err
     assert made.times() >= 2
     records = read_trace(folder / "run.tcw").records
-    kernels = {one.id: one for one in records if isinstance(one, Kernel)}
-    every = [one for one in records if isinstance(one, KernelPrecision)]
+    kernels = {record.id: record for record in records if isinstance(record, Kernel)}
+    every = [record for record in records if isinstance(record, KernelPrecision)]
     wrong = [one for one in every if one.within is False]
     assert [one.graph for one in wrong] == ["0/0/forward", "0/0/backward"]
     assert all(one.within for one in every if one not in wrong)

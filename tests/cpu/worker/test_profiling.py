@@ -126,12 +126,12 @@ def training(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 def check(found: Recorded) -> None:
     """What holds for every profile."""
     (head,) = found.all(CallProfile)
-    steps = {one.id: one for one in found.all(CompiledStep)}
-    operations = {one.id: one for one in found.all(EagerOperation)}
+    steps = {compiled_step.id: compiled_step for compiled_step in found.all(CompiledStep)}
+    operations = {operation.id: operation for operation in found.all(EagerOperation)}
     in_regions = [id for region in found.all(Region) for id in (*region.steps, *region.operations)]
     assert sorted(in_regions) == sorted([*steps, *operations])
     assert len({one.id for one in found.all(Region)}) == len(found.all(Region))
-    kernels = {one.id for one in found.all(Kernel)}
+    kernels = {kernel.id for kernel in found.all(Kernel)}
     for step in steps.values():
         assert step.time is not None
         assert step.kernel in kernels if step.kind != "eager" else not step.graph
@@ -144,13 +144,16 @@ def check(found: Recorded) -> None:
         )
         assert region.noise > 0
     for account in found.all(Account):
-        lines = sum(one.time.median for one in account.lines)
+        lines = sum(line.time.median for line in account.lines)
         assert lines + account.remainder == pytest.approx(account.measured.median)
     for timeline in found.all(CallTimeline):
         known = steps if timeline.side == "compiled" else operations
         assert timeline.moments
-        assert {one.of for one in timeline.moments} <= known.keys()
-    assert {one.side for one in found.all(CallTimeline)} == {"eager", "compiled"}
+        assert {moment.of for moment in timeline.moments} <= known.keys()
+    assert {call_timeline.side for call_timeline in found.all(CallTimeline)} == {
+        "eager",
+        "compiled",
+    }
     assert not head.compiled_again
     assert head.rounds >= 3
 
@@ -159,16 +162,16 @@ def test_a_training_call_is_taken_apart_by_phase(training: Recorded) -> None:
     check(training)
     (head,) = training.all(CallProfile)
     assert head.what == "forward + backward"
-    assert {one.phase for one in training.all(CompiledStep)} == {"forward", "backward"}
-    accounts = [(one.side, one.phase) for one in training.all(Account)]
+    assert {step.phase for step in training.all(CompiledStep)} == {"forward", "backward"}
+    accounts = [(account.side, account.phase) for account in training.all(Account)]
     assert sorted(accounts) == sorted(
         (side, phase) for side in ("eager", "compiled") for phase in ("", "forward", "backward")
     )
     assert head.eager_saved_bytes is not None
     assert head.compiled_saved_bytes is not None
-    loss = {one.part for one in training.all(EagerOperation)}
+    loss = {operation.part for operation in training.all(EagerOperation)}
     assert {"model", "loss"} <= loss
-    assert {one.part for one in training.all(CompiledStep) if one.kind == "eager"} >= {"loss"}
+    assert {step.part for step in training.all(CompiledStep) if step.kind == "eager"} >= {"loss"}
 
 
 def test_layers_have_regions_of_their_own(training: Recorded) -> None:
@@ -178,18 +181,20 @@ def test_layers_have_regions_of_their_own(training: Recorded) -> None:
         instances = {path.split(".")[0] for path in region.modules}
         assert len(instances) <= 2, region
     products = [one for one in forward if one.label == "linear"]
-    assert [one.modules for one in products] == [("0.up",), ("1.up",)]
-    assert all(place.line == LINE for one in products for place in one.locations)
+    assert [product.modules for product in products] == [("0.up",), ("1.up",)]
+    assert all(place.line == LINE for product in products for place in product.locations)
 
 
 def test_every_kernel_of_the_call_is_a_step(training: Recorded) -> None:
     """The compile of the second input set made other graphs, which the call did not run."""
-    graphs = {one.id for one in training.all(Graph)}
-    ran = {one.graph for one in training.all(CompiledStep) if one.graph}
+    graphs = {graph.id for graph in training.all(Graph)}
+    ran = {step.graph for step in training.all(CompiledStep) if step.graph}
     assert ran
     assert ran < graphs
-    called = {one.kernel for one in training.all(CompiledStep)}
-    own = {one.id for one in training.all(Kernel) if one.graph.removesuffix("/lowered") in ran}
+    called = {step.kernel for step in training.all(CompiledStep)}
+    own = {
+        kernel.id for kernel in training.all(Kernel) if kernel.graph.removesuffix("/lowered") in ran
+    }
     assert own == called - {""}
 
 
@@ -206,19 +211,21 @@ def test_caches_that_fill_are_full_when_a_call_is_measured(tmp_path: Path) -> No
     check(found)
     (head,) = found.all(CallProfile)
     assert not head.unmeasured
-    assert {one.graph for one in found.all(CompiledStep)} == {"0/2/inference"}
-    operations = {one.operation for one in found.all(EagerOperation)}
+    assert {step.graph for step in found.all(CompiledStep)} == {"0/2/inference"}
+    operations = {operation.operation for operation in found.all(EagerOperation)}
     assert "aten.cat.default" in operations
     assert "aten.sin.default" not in operations
-    assert any(one.steps and one.operations for one in found.all(Region))
+    assert any(region.steps and region.operations for region in found.all(Region))
 
 
 @pytest.mark.long
 def test_another_call_is_taken_apart(tmp_path: Path) -> None:
     found = profiled(tmp_path, MODEL, profiled_call=2)
     check(found)
-    assert {one.call for one in found.all(Region)} == {2}
-    shapes = {tensor.shape for one in found.all(EagerOperation) for tensor in one.outputs}
+    assert {region.call for region in found.all(Region)} == {2}
+    shapes = {
+        tensor.shape for operation in found.all(EagerOperation) for tensor in operation.outputs
+    }
     assert (32, 64) in shapes
     assert (128, 64) not in shapes
 
@@ -227,13 +234,13 @@ def test_another_call_is_taken_apart(tmp_path: Path) -> None:
 def test_what_runs_between_graphs_is_a_step_of_its_line(tmp_path: Path) -> None:
     found = profiled(tmp_path, BREAK, engine="both")
     assert len(found.all(CallProfile)) == 2
-    sorts = [one for one in found.all(CompiledStep) if one.name == "aten.sort"]
-    assert [(one.kind, one.graph, one.part) for one in sorts] == [("eager", "", "model")] * 2
-    for one in sorts:
-        (region,) = (region for region in found.all(Region) if one.id in region.steps)
+    sorts = [step for step in found.all(CompiledStep) if step.name == "aten.sort"]
+    assert [(sort.kind, sort.graph, sort.part) for sort in sorts] == [("eager", "", "model")] * 2
+    for sort in sorts:
+        (region,) = (region for region in found.all(Region) if sort.id in region.steps)
         assert [place.line for place in region.locations] == [7]
         assert region.operations
-    kinds = {one.kind for one in found.all(CompiledStep)}
+    kinds = {step.kind for step in found.all(CompiledStep)}
     assert kinds == {"kernel", "eager"}
     for account in found.all(Account):
         if account.side == "compiled":
@@ -253,7 +260,7 @@ def test_a_script_is_profiled_by_its_first_call(tmp_path: Path) -> None:
     assert not found.all(Failure)
     (head,) = found.all(CallProfile)
     assert head.call == 1
-    assert any("is a script" in one.message for one in found.all(Warned))
+    assert any("is a script" in warned.message for warned in found.all(Warned))
 
 
 def test_a_model_that_raises_on_a_later_run_costs_the_profile_alone(tmp_path: Path) -> None:
@@ -278,7 +285,7 @@ example_inputs = (torch.ones(4),)
     found = profiled(tmp_path, text)
     assert found.end.status == "ok"
     assert not found.all(CallProfile)
-    said = [one.message for one in found.all(Warned) if one.asked]
+    said = [warned.message for warned in found.all(Warned) if warned.asked]
     assert any("was not profiled: ValueError: enough" in one for one in said), said
 
 
@@ -290,7 +297,7 @@ def test_an_injected_slow_down_of_a_tenth_is_found(tmp_path: Path) -> None:
         folder = tmp_path / str(before)
         folder.mkdir()
         made.append(profiled(folder, SLOW, rounds=10 * (before + 1)))
-        lost = [one for one in made[-1].all(Region) if one.difference > one.noise]
+        lost = [region for region in made[-1].all(Region) if region.difference > region.noise]
         found = max(lost, key=lambda one: one.difference, default=None)
         assert found is not None, made[-1].all(Region)
         assert [place.line for place in found.locations] == [SLOW_LINE], lost

@@ -42,27 +42,27 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
 
 
 def test_each_operation_is_a_step_and_a_kernel(made: Recorded) -> None:
-    assert any("runs on ATen" in one.message for one in made.all(Warned))
+    assert any("runs on ATen" in warned.message for warned in made.all(Warned))
     (graph,) = (one for one in made.all(Graph) if one.kind == "lowered")
-    steps = [one for one in made.all(CompiledStep) if one.graph]
+    steps = [step for step in made.all(CompiledStep) if step.graph]
     kernels = {one.id: one for one in made.all(Kernel)}
     assert {"aten._fft_r2c.default", "torch.ops.higher_order.auto_functionalized_v2"} <= {
-        one.name for one in steps
+        step.name for step in steps
     }
-    nodes = {one.name: one for one in graph.nodes}
-    for one in steps:
-        assert (one.kind, one.time is not None) == ("aten", True)
-        kernel = kernels[one.kernel]
+    nodes = {node.name: node for node in graph.nodes}
+    for step in steps:
+        assert (step.kind, step.time is not None) == ("aten", True)
+        kernel = kernels[step.kernel]
         (name,) = kernel.origins
-        assert nodes[name].target == one.name == kernel.name
+        assert nodes[name].target == step.name == kernel.name
         assert kernel.language == "aten"
         assert kernel.locations
-    assert len({one.kernel for one in steps}) == len(steps)
+    assert len({step.kernel for step in steps}) == len(steps)
 
 
 def test_each_stands_against_the_operations_of_its_line(made: Recorded) -> None:
-    steps = {one.id: one for one in made.all(CompiledStep)}
-    operations = {one.id: one for one in made.all(EagerOperation)}
+    steps = {step.id: step for step in made.all(CompiledStep)}
+    operations = {operation.id: operation for operation in made.all(EagerOperation)}
     line = MODEL.splitlines().index("    y = torch.fft.fft(x) * 2") + 1
     found = {
         (
@@ -84,8 +84,8 @@ def test_each_stands_against_the_operations_of_its_line(made: Recorded) -> None:
 
 
 def test_each_is_compared_with_float64(made: Recorded) -> None:
-    kernels = {one.id: one for one in made.all(Kernel)}
-    found = {kernels[one.kernel].name: one for one in made.all(KernelPrecision)}
+    kernels = {kernel.id: kernel for kernel in made.all(Kernel)}
+    found = {kernels[precision.kernel].name: precision for precision in made.all(KernelPrecision)}
     name = "auto_functionalized_v2"
     cond = found.pop(f"torch.ops.higher_order.{name}")
     assert cond.within is None

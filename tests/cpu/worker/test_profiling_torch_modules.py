@@ -22,8 +22,8 @@ example_inputs = (torch.randn(32, 64),)
 @pytest.mark.parametrize("grad", ["no-grad", "train"])
 def test_both_sides_are_lined_up_by_module(tmp_path: Path, grad: str) -> None:
     made = recorded(tmp_path, MODEL, engine="tcw", grad=grad, until="run", profile=True, rounds=3)
-    steps = {one.id: one for one in made.all(CompiledStep)}
-    operations = {one.id: one for one in made.all(EagerOperation)}
+    steps = {step.id: step for step in made.all(CompiledStep)}
+    operations = {operation.id: operation for operation in made.all(EagerOperation)}
     forward = [
         region
         for region in made.all(Region)
@@ -32,4 +32,4 @@ def test_both_sides_are_lined_up_by_module(tmp_path: Path, grad: str) -> None:
     assert {operations[id].module for one in forward for id in one.operations} >= {"0", "1", "2"}
     assert all(one.steps for one in forward if any(operations[o].launches for o in one.operations))
     # what prepares a call (its inputs are copied) is not part of it
-    assert not [one.name for one in steps.values() if one.name in ("aten.copy_", "aten.set_")]
+    assert not [step.name for step in steps.values() if step.name in ("aten.copy_", "aten.set_")]

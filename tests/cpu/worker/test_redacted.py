@@ -65,7 +65,7 @@ def secrets() -> set[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             found |= {node.value, *node.value.replace(".", "").split()}
     words = {one for one in found if isinstance(one, str) and len(one) > 2}
-    return {one.lower() for one in words - public_words() - {"and", "Zanzibar.", "Brewing"}}
+    return {word.lower() for word in words - public_words() - {"and", "Zanzibar.", "Brewing"}}
 
 
 @pytest.mark.parametrize("engine", ["tcw", pytest.param("inductor", marks=pytest.mark.long)])
@@ -88,7 +88,7 @@ def test_nothing_of_the_source_is_left(engine: str, tmp_path: Path) -> None:
     assert {one: text[text.index(one) - 80 :][:160] for one in wanted if one in text} == {}
     before, after = (Recording.open(folder / one) for one in ("run.tcw", "redacted.tcw"))
     assert not after.losses
-    assert [len(one.nodes) for one in after.graphs.values()] == [
-        len(one.nodes) for one in before.graphs.values()
+    assert [len(graph.nodes) for graph in after.graphs.values()] == [
+        len(graph.nodes) for graph in before.graphs.values()
     ]
     assert after.kernels.keys() == before.kernels.keys()

@@ -58,7 +58,7 @@ def test_the_wanted_call_is_recorded_alone(tmp_path: Path, form: str) -> None:
     assert made.end.status == "ok"
     assert len(made.all(CallStart)) == len(made.all(CallEnd)) == 1
     assert any(graph.kind == "captured" for graph in made.all(Graph))
-    (said,) = (one.message for one in made.all(Warned) if "is a script" in one.message)
+    (said,) = (warned.message for warned in made.all(Warned) if "is a script" in warned.message)
     assert f"call {wanted} of what it compiles" in said
     assert "at line 14 under torch.no_grad() with autocast to torch.bfloat16" in said
     if form == "module":

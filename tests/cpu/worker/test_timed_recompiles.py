@@ -43,7 +43,7 @@ def test_a_model_that_recompiles_in_each_call_is_found_with_one_input_set(tmp_pa
     assert fallback.kind == "recompile-limit"
     (speed,) = found.all(Speed)
     assert speed.compiled_again
-    titles = [one.title for one in summarise(found.recording).findings]
+    titles = [finding.title for finding in summarise(found.recording).findings]
     assert any("the timed calls recompiled forward" in title for title in titles)
 
 
@@ -51,11 +51,11 @@ def test_a_profile_names_the_guard_that_fails_in_its_rounds(tmp_path: Path) -> N
     found = recorded(
         tmp_path, HISTORY, until="run", engine="tcw", grad="no-grad", profile=True, rounds=20
     )
-    assert {one.call for one in found.all(Recompile)} == {0}
-    (one,) = profiles_of(found.recording)
-    assert one.head.compiled_again
-    assert one.verdict.headline == "Recompiled during timing"
-    first = one.causes[0]
+    assert {recompile.call for recompile in found.all(Recompile)} == {0}
+    (profile,) = profiles_of(found.recording)
+    assert profile.head.compiled_again
+    assert profile.verdict.headline == "Recompiled during timing"
+    first = profile.causes[0]
     assert first.place is not None
     assert first.place.line == 10
     assert "forward runs eagerly since the recompile limit was reached" in first.notes
@@ -68,6 +68,6 @@ def test_a_model_that_does_not_leaves_no_record_of_its_timing(
 ) -> None:
     found = recorded(tmp_path, QUIET, until="run", engine="tcw", grad="no-grad", profile=profile)
     assert found.all(Recompile) == []
-    assert len([one for one in found.all(Graph) if one.kind == "captured"]) == 1
+    assert len([graph for graph in found.all(Graph) if graph.kind == "captured"]) == 1
     (speed,) = found.all(Speed)
     assert speed.compiled_again == 0

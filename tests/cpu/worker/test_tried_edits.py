@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tried(folder: Path, *names: str) -> dict[str, Trial]:
     settings = Settings(file=str(folder / "model.py"), engine="tcw", grad="no-grad")
     suggested = [one for one in SUGGESTED if one.id in names]
-    return {one.id: one for one in trials(settings, suggested)}
+    return {trial.id: trial for trial in trials(settings, suggested)}
 
 
 @pytest.fixture(scope="module")
@@ -69,10 +69,10 @@ def found(folder: Path) -> dict[str, Trial]:
     return tried(folder, "text", "helper", "tensor", "later", "wrong", "unknown")
 
 
-def check_break_gone(one: Trial) -> None:
-    assert "breaks" in one.words
-    assert one.before is not None, one.reason
-    assert one.equal
+def check_break_gone(trial: Trial) -> None:
+    assert "breaks" in trial.words
+    assert trial.before is not None, trial.reason
+    assert trial.equal
 
 
 @pytest.mark.long
@@ -110,7 +110,7 @@ def test_what_cannot_be_tried_says_why(found: dict[str, Trial]) -> None:
 def test_the_files_are_as_they_were(found: dict[str, Trial], folder: Path) -> None:
     assert (folder / "model.py").read_text() == MODEL
     assert (folder / "helper.py").read_text() == HELPER
-    assert sorted(one.name for one in folder.iterdir()) == ["helper.py", "model.py"]
+    assert sorted(path.name for path in folder.iterdir()) == ["helper.py", "model.py"]
 
 
 def test_an_edited_file_is_recorded_as_it_ran(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_an_edited_file_is_recorded_as_it_ran(tmp_path: Path) -> None:
     got, file = made.recording, str(made.file)
     assert not got.all(GraphBreak)
     assert got.line(file, 8) == "    pass"
-    assert {one.file for one in got.all(Source)} >= {file}
+    assert {source.file for source in got.all(Source)} >= {file}
 
 
 def test_an_edit_that_does_not_fit_is_a_failure_with_its_line(tmp_path: Path) -> None:

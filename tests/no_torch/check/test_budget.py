@@ -86,7 +86,7 @@ def test_a_number_is_not_told_beside_what_explains_it() -> None:
         accepted,
         [Fact("", "graph breaks", 1), Fact("", "graphs", 2), Fact("break", "GB0059", 1)],
     )
-    assert [one.name for one in changes] == ["GB0059", "graphs"]
+    assert [change.name for change in changes] == ["GB0059", "graphs"]
 
 
 def test_what_fails_comes_first_and_the_worst_before() -> None:
@@ -101,7 +101,13 @@ def test_what_fails_comes_first_and_the_worst_before() -> None:
             Fact("break", "GB0059", 1),
         ],
     )
-    assert [one.name for one in changes] == ["GB0059", "kernels", "mm", "guards", "loop nests"]
+    assert [change.name for change in changes] == [
+        "GB0059",
+        "kernels",
+        "mm",
+        "guards",
+        "loop nests",
+    ]
 
 
 def test_a_time_counts_only_where_it_was_accepted() -> None:

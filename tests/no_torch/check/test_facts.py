@@ -15,7 +15,7 @@ from tests.no_torch.traces import opening
 def found(*records: AnyRecord, fused: tuple[str, ...] = ()) -> dict[Key, Value]:
     recording = Recording()
     recording.feed([*opening(), *records])
-    return {one.key: one.value for one in facts(recording, summarise(recording), fused)}
+    return {fact.key: fact.value for fact in facts(recording, summarise(recording), fused)}
 
 
 @pytest.mark.parametrize(("within", "value"), [(True, 0.25), (False, 0.25), (None, None)])

@@ -34,7 +34,7 @@ from tests.no_torch.hostile import EVIL
 def test_golden(format: str, golden: Golden) -> None:
     results = every_outcome()
     text = {
-        "text": lambda: "\n".join(one.text for one in check_lines(results)) + "\n",
+        "text": lambda: "\n".join(line.text for line in check_lines(results)) + "\n",
         "markdown": lambda: markdown(results),
         "github": lambda: github(results, ROOT),
         "junit": lambda: junit(results),
@@ -96,9 +96,9 @@ def test_junit_is_read_by_a_parser() -> None:
 def test_hostile_text_is_data_everywhere(text: str) -> None:
     results = hostile(text)
     ElementTree.fromstring(junit(results))
-    for one in commands(github(results, ROOT)):
-        assert one[0] in ("error", "warning", "notice")
-        assert set(one[1]) == {"file", "line", "title"}
+    for command in commands(github(results, ROOT)):
+        assert command[0] in ("error", "warning", "notice")
+        assert set(command[1]) == {"file", "line", "title"}
     page = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown(results))
     assert "<script" not in page
     assert "<a " not in page
@@ -116,7 +116,7 @@ def commands(text: str) -> list[tuple[str, dict[str, str], str]]:
     found = []
     for line in text.splitlines():
         if match := COMMAND.fullmatch(line):
-            given = dict(one.split("=", 1) for one in match[2].split(","))
+            given = dict(part.split("=", 1) for part in match[2].split(","))
             found.append((match[1], {k: unescaped(v) for k, v in given.items()}, match[3]))
     return found
 
@@ -138,7 +138,7 @@ def test_paths_are_those_of_the_repository() -> None:
     told = commands(github(every_outcome(), top, "project"))
     files = {one[1]["file"] for one in told}
     assert files >= {"project/block.py", "project/models/gpt.py", "project/models/parts.py"}
-    assert all(one.startswith("project/") for one in files)
+    assert all(file.startswith("project/") for file in files)
     log = sarif(every_outcome(), top, "0.1", "project")
     uris = json.dumps(log)
     assert '"uri": "project/block.py"' in uris

@@ -63,7 +63,7 @@ file = "model.py"
         "memory peak": Tolerance(relative=0.02),
     }
     assert (plain.settings.model, plain.settings.grad) == ("", "grad")
-    assert [one.name for one in read(file, ("plain",)).targets] == ["plain"]
+    assert [target.name for target in read(file, ("plain",)).targets] == ["plain"]
 
 
 def test_in_a_pyproject(project: Path) -> None:
@@ -71,7 +71,7 @@ def test_in_a_pyproject(project: Path) -> None:
     inner = project / "inner"
     inner.mkdir()
     assert find(inner) == file
-    assert [one.name for one in read(file).targets] == ["a"]
+    assert [target.name for target in read(file).targets] == ["a"]
     own = written(project, '[targets.b]\nfile = "model.py"\n')
     assert find(inner) == own
 
@@ -146,7 +146,10 @@ def test_imports_are_followed_through_the_project(project: Path) -> None:
         (project / name).write_text(text)
 
     def names(file: str) -> set[str]:
-        return {str(one.relative_to(project)) for one in reached_files(project / file, project)}
+        return {
+            str(reached_file.relative_to(project))
+            for reached_file in reached_files(project / file, project)
+        }
 
     assert names("model.py") == {
         "model.py", "lib/__init__.py", "lib/inner.py", "lib/deep.py", "lib/late.py",

@@ -32,9 +32,9 @@ class Served:
     async def token(self, session: Any) -> str:
         """That of a new page."""
         async with session.get(self.address) as answer:
-            found = re.search(r'data-token="([^"]+)"', await answer.text())
-        assert found is not None
-        return found[1]
+            match = re.search(r'data-token="([^"]+)"', await answer.text())
+        assert match is not None
+        return match[1]
 
     async def workbench(self, session: Any, **headers: str) -> Any:
         """The web socket of a new page."""
@@ -114,9 +114,9 @@ def served(*words: str, cache: Path, changes: str = "") -> Iterator[Served]:
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
-        found = re.search(r"http://\S+", line)
-        assert found is not None, line + process.stdout.read()
-        yield Served(process, found[0])
+        match = re.search(r"http://\S+", line)
+        assert match is not None, line + process.stdout.read()
+        yield Served(process, match[0])
     finally:
         process.kill()
         process.wait()

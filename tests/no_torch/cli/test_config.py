@@ -146,9 +146,9 @@ def test_no_option_that_names_a_file_is_for_projects(verb: str) -> None:
     command = import_module(f"tcw.workbench.cli.{verb}").command
     files = {
         name.lstrip("-")
-        for one in command.params
-        if isinstance(one, click.Option) and isinstance(one.type, click.Path)
-        for name in (one.name or "", *one.opts)
+        for param in command.params
+        if isinstance(param, click.Option) and isinstance(param.type, click.Path)
+        for name in (param.name or "", *param.opts)
     }
     assert files <= COMMAND_LINE_ONLY
 

@@ -22,7 +22,7 @@ from tests.no_torch.two_runs import vetoed_run
 
 
 def written(path: Path, records: list[AnyRecord]) -> str:
-    path.write_bytes(b"".join(msgspec.json.encode(one) + b"\n" for one in records))
+    path.write_bytes(b"".join(msgspec.json.encode(record) + b"\n" for record in records))
     return str(path)
 
 

@@ -27,9 +27,9 @@ def base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 
 def trial(id: str, difference: float, group: str = "", diff: str = "", noise: float = 0.1) -> Trial:
-    one = Timed(median=1.0, spread=0.01, runs=9)
+    timed = Timed(median=1.0, spread=0.01, runs=9)
     return Trial(
-        id=id, words=id, group=group, diff=diff, before=one, after=one, difference=difference,
+        id=id, words=id, group=group, diff=diff, before=timed, after=timed, difference=difference,
         noise=noise, kept=True, command=f"tcw {id}",
     )  # fmt: skip
 

@@ -59,7 +59,7 @@ def timed(first: list[float], second: list[float], reason: str = "") -> tuple[Wh
         return sides[python].start
 
     found = in_turn(SIDES, start=started_by)
-    assert all(one.stopped for one in sides.values()), "a worker is left"
+    assert all(side.stopped for side in sides.values()), "a worker is left"
     return found, log
 
 

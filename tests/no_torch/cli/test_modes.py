@@ -91,8 +91,8 @@ def test_each_way_is_recorded_for_itself_and_eager_comes_from_the_first() -> Non
     assert rows[0].peak_bytes == 300
     assert {row.peak_bytes for row in rows[1:]} == {200}
     assert not any(row.note or row.reason for row in rows)
-    assert not any(one.profile or one.cached for one in worker.settings)
-    assert all(one.memory for one in worker.settings)
+    assert not any(setting.profile or setting.cached for setting in worker.settings)
+    assert all(setting.memory for setting in worker.settings)
 
 
 def test_cuda_graphs_are_not_tried_on_a_cpu_and_an_unchanged_max_autotune_is_told() -> None:

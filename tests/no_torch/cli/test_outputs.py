@@ -143,7 +143,7 @@ def test_a_chrome_trace_of_ours_is_written_anew(
     Path("call.json").write_text('{"traceEvents":[]}')
     assert main(words) == codes.USAGE
     assert Path("call.json").read_text() == '{"traceEvents":[]}'
-    assert sorted(one.name for one in model.parent.iterdir()) == ["call.json", "model.py"]
+    assert sorted(path.name for path in model.parent.iterdir()) == ["call.json", "model.py"]
 
 
 def test_the_answer_comes_where_a_file_cannot_be_written_in_the_end(
@@ -198,7 +198,7 @@ def test_a_trace_without_its_end_is_said_and_counts(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """As on a disk that is full: what comes then is only in what is returned."""
-    lines = [msgspec.json.encode(one) for one in profiled.records]
+    lines = [msgspec.json.encode(record) for record in profiled.records]
     text = b"\n".join(lines if whole else lines[:-1])
     Path("run.tcw").write_bytes(text)
     code = main([verb, "model.py", "--json", "--trace", "run.tcw"])

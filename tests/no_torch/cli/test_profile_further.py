@@ -67,4 +67,4 @@ def test_what_was_asked_for_follows(
     assert main(["profile", str(file), "--quiet", *options]) == codes.OK
     said = capsys.readouterr().out
     words = ("stands for all modes", "stands for all suggestions")
-    assert tuple(one in said for one in words) == there
+    assert tuple(word in said for word in words) == there

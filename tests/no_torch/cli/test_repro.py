@@ -152,7 +152,7 @@ def test_all_is_well(
     file = trace(tmp_path, kernel("k0", "cpp_fused_add_0"), precision("k0", True))
     code, text = said(capsys, monkeypatch, tmp_path, str(file))
     assert (code, text) == (codes.OK, "1 kernel: 1 within rounding of float64\n")
-    assert [one.name for one in tmp_path.iterdir()] == ["run.tcw"]
+    assert [path.name for path in tmp_path.iterdir()] == ["run.tcw"]
 
 
 def test_a_kernel_that_was_not_cut_out(

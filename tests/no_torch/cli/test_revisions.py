@@ -92,7 +92,7 @@ def test_a_renamed_file_is_called_by_its_name_then(
     git("mv", "old.py", "new.py")
     monkeypatch.chdir(repo)
     ctx = diff.make_context("diff", arguments)
-    assert [one.name for one in operands_of(ctx, ctx.params["operands"])] == names
+    assert [operand.name for operand in operands_of(ctx, ctx.params["operands"])] == names
 
 
 def test_what_is_deleted_now_was_there_then(repo: Path, git: Git) -> None:
@@ -203,7 +203,7 @@ def test_what_changed(repo: Path, git: Git) -> None:
     (repo / "edited.py").write_text("1")
     (repo / "a b\n.py").write_text("1")
     (repo / "new.py").write_text("")
-    names = {one.name for one in changed_files(repo, "HEAD")}
+    names = {file.name for file in changed_files(repo, "HEAD")}
     assert names == {"gone.py", "renamed.py", "moved.py", "edited.py", "a b\n.py", "new.py"}
     assert text_at(repo / "gone.py", "HEAD") == b"x"
     assert text_at(repo / "new.py", "HEAD") == b""

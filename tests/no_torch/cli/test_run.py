@@ -62,7 +62,7 @@ def test_arguments_input_output_and_exit_code(tmp_path: Path) -> None:
     assert done.returncode == 41
     assert done.stdout == f"{['program.py', '--json', '-o', 'b c']} {tmp_path} __main__\n"
     assert done.stderr.startswith("given\ntcw: no process compiled anything")
-    assert [one.name for one in tmp_path.iterdir()] == ["program.py"]
+    assert [path.name for path in tmp_path.iterdir()] == ["program.py"]
 
 
 def test_a_module_and_a_command(tmp_path: Path) -> None:

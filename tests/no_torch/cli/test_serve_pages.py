@@ -303,12 +303,12 @@ async def test_a_download_that_is_not_read_is_cut(block_file: Path, tmp_path: Pa
     with served(str(block_file), cache=tmp_path, changes=ONE_SLOW_CONNECTION) as server:
         async with aiohttp.ClientSession() as session:
             async with session.get(server.address) as answer:
-                found = re.search(r'src="(/\w+/static/js/textual.js)"', await answer.text())
-            assert found is not None
-            async with session.get(f"{server.origin}{found[1]}") as answer:
+                match = re.search(r'src="(/\w+/static/js/textual.js)"', await answer.text())
+            assert match is not None
+            async with session.get(f"{server.origin}{match[1]}") as answer:
                 whole = await answer.read()
         host = server.origin.removeprefix("http://")
-        request = f"GET {found[1]} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
+        request = f"GET {match[1]} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
         reading: list[socket.socket] = []
 
         def begins() -> bool:

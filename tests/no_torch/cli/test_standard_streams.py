@@ -135,12 +135,12 @@ def test_a_pipe_that_does_not_block_gets_all_of_it(folder: Path) -> None:
 def test_json_fits_the_encoding_of_stdout(folder: Path) -> None:
     (folder / "größe.py").write_text("model = 1\n")
     whole = shell(folder, "explain gone_größe.py --json", "</dev/null")
-    found = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "stub.py", "explain", "gone_größe.py", "--json"],
         cwd=folder,
         capture_output=True,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         check=False,
     )
-    assert json.loads(found.stdout.decode("ascii")) == json.loads(whole.stdout)
-    assert found.returncode == codes.USAGE
+    assert json.loads(process.stdout.decode("ascii")) == json.loads(whole.stdout)
+    assert process.returncode == codes.USAGE

@@ -154,7 +154,7 @@ def test_what_helps_is_kept_and_then_tried_together() -> None:
         "tcw profile model.py --mode max-autotune --train "
         "--override inductor/0/0/joint/save/relu=recompute"
     )
-    assert all(one.profile is False for one in worker.runs)
+    assert all(run.profile is False for run in worker.runs)
 
 
 def test_what_is_no_faster_together_leaves_the_best_alone() -> None:
@@ -273,8 +273,8 @@ def test_settings_and_edits_are_options_like_all(tmp_path: Path) -> None:
     for wrong in (("--set", "x"), ("--edit", "drop"), ("--edit", "vanish:1")):
         assert changed_by(base, wrong).reason
     start = Worker({}).start
-    (found,) = trials(base, [Suggested("both", ("--edit", "later:2"))], start=start)
-    assert found.reason == "later:2: another edit changes the same place"
+    (trial,) = trials(base, [Suggested("both", ("--edit", "later:2"))], start=start)
+    assert trial.reason == "later:2: another edit changes the same place"
 
 
 def test_nothing_is_started_for_what_cannot_be_tried() -> None:
@@ -287,7 +287,7 @@ def test_nothing_is_started_for_what_cannot_be_tried() -> None:
         Suggested("unknown", ("--modus", "x")),
         Suggested("grad", ("--no-grad",)),
     ]
-    reasons = [one.reason for one in trials(BASE, suggestions, start=start)]
+    reasons = [trial.reason for trial in trials(BASE, suggestions, start=start)]
     assert reasons[:2] == ["the source has to be changed by hand", "the profile already has it"]
     assert reasons[2].startswith("--modus x: No such option")
     assert reasons[3] == "--no-grad changes what runs, not how"

@@ -148,8 +148,8 @@ def test_dtypes_that_a_parameter_would_change() -> None:
     doubles = [images(7, f"* {n}", "*fp64", "*fp64", programs=8) for n in (0.3, 0.5)]
     assert shared(doubles) == doubles
     singles = shared([images(7, f"* {n}", "*fp32", "*fp32", programs=8) for n in (0.3, 0.5)])
-    assert [one.numbers[0].value for one in singles] == [0.3, 0.5]
-    assert [one.numbers[0].type for one in singles] == ["fp32", "fp32"]
+    assert [single.numbers[0].value for single in singles] == [0.3, 0.5]
+    assert [single.numbers[0].type for single in singles] == ["fp32", "fp32"]
 
 
 def test_a_zero_may_decide_what_is_compiled() -> None:

@@ -46,15 +46,15 @@ class Called:
 
 def test_notes_are_called_with_each_call_and_its_result() -> None:
     noted: list[object] = []
-    one = Called()
+    called = Called()
     undo = undo_all(
         before_call(Called, "method", lambda self, value: noted.append((self, value))),
         after_call(Called, "method", lambda result, self, value: noted.append(result)),
         after_call(Called, "alone", lambda result, value: noted.append((result, value))),
         before_call(Called, "of_class", lambda value: noted.append(value)),
     )
-    assert (one.method(1), one.alone(1), Called.of_class(value=1)) == (2, 3, 4)
+    assert (called.method(1), called.alone(1), Called.of_class(value=1)) == (2, 3, 4)
     undo()
-    assert noted == [(one, 1), 2, (3, 1), 1]
-    assert (one.method(1), one.alone(1), one.of_class(1)) == (2, 3, 4)
+    assert noted == [(called, 1), 2, (3, 1), 1]
+    assert (called.method(1), called.alone(1), called.of_class(1)) == (2, 3, 4)
     assert len(noted) == 4

@@ -143,7 +143,7 @@ def test_it_waits_at_each_step_until_it_is_told_to_go_on(bench: Bench) -> None:
     assert compile.is_alive()
     bench.send(Go(mode="continue"))
     assert ended(compile)
-    assert [one.command for one in bench.all(Resumed)] == ["instruction", "continue"]
+    assert [resumed.command for resumed in bench.all(Resumed)] == ["instruction", "continue"]
     assert bench.all(Resumed)[1].seconds >= 0.1
 
 
@@ -236,11 +236,13 @@ def test_an_error_in_the_detail_costs_the_detail(bench: Bench) -> None:
     def broken() -> Detail:
         raise ValueError("no nest")
 
-    one = Decision(
+    decision = Decision(
         graph="0/0/forward", kind="fuse", names=("a", "b"), default="fuse",
         choices=("fuse", "apart"), detail=broken,
     )  # fmt: skip
-    compile = compiling(bench, lambda: bench.live.wait("start", ""), lambda: bench.live.ask(one))
+    compile = compiling(
+        bench, lambda: bench.live.wait("start", ""), lambda: bench.live.ask(decision)
+    )
     bench.send(Go(mode="decision"))
     bench.wait_for(Waiting, 2)
     assert asked_in(bench)[0].shown.origins == ()

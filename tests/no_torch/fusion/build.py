@@ -89,9 +89,9 @@ def together(builder: Builder, *names: str) -> bool:
 def rule(builder: Builder, first: str, second: str) -> str:
     """The rule that decided on a pair."""
     fusion = fuse(builder.graph)
-    found = [p.rule for p in fusion.pairs if {p.first, p.second} == {first, second}]
-    assert found, [(p.first, p.second) for p in fusion.pairs]
-    return found[-1]
+    rules = [p.rule for p in fusion.pairs if {p.first, p.second} == {first, second}]
+    assert rules, [(p.first, p.second) for p in fusion.pairs]
+    return rules[-1]
 
 
 def choices(gate: Gate, kind: str) -> list[tuple[tuple[str, ...], str, str]]:

@@ -29,7 +29,7 @@ def test_a_veto_holds_whichever_of_the_two_loops_runs_first() -> None:
     b.output("picked", 24)
     b.output("sin", 24)
     vetoes = ("picked+tanh", "tanh+add")
-    gate = Gate({f"tcw/{b.graph.name}/fuse/{one}": "apart" for one in vetoes})
+    gate = Gate({f"tcw/{b.graph.name}/fuse/{vetoe}": "apart" for vetoe in vetoes})
     assert nests(fuse(b.graph, gate)) == [{"picked", "add", "sin"}, {"tanh"}]
     assert gate.refused() == []
 

@@ -24,9 +24,9 @@ def readers(one: Layout, two: Layout, size: int) -> Builder:
 @pytest.mark.parametrize(("size", "shared"), [(256, True), (1024, False)])
 def test_differences_along_two_dimensions(size: int, shared: bool) -> None:
     """One leaves out rows, the other columns: in a large tensor they are never at one place."""
-    one = Layout(((size - 2) * size,), (1,), size)
+    layout = Layout(((size - 2) * size,), (1,), size)
     two = Layout((size, size - 2), (size, 1), 1)
-    assert together(readers(one, two, size), "one", "two") == shared
+    assert together(readers(layout, two, size), "one", "two") == shared
 
 
 @pytest.mark.parametrize("size", [256, 1024])

@@ -70,8 +70,8 @@ def kinds() -> dict[str, inspect.StructType]:
     """Tag -> the type of its record."""
     union = inspect.type_info(AnyRecord)
     assert isinstance(union, inspect.UnionType)
-    found = [kind for kind in union.types if isinstance(kind, inspect.StructType)]
-    return {str(kind.tag): kind for kind in found}
+    types = [kind for kind in union.types if isinstance(kind, inspect.StructType)]
+    return {str(kind.tag): kind for kind in types}
 
 
 def damaged(number: int) -> Damaged:

@@ -86,10 +86,10 @@ def _panes(
     view = View(facts, track=Track(recording.records), playhead=playhead)
     if whole.engines:
         facts.of_engines = {
-            name: facts if one is part else Derived(one, Provenance(one.records), whole)
-            for name, one in whole.engines.items()
+            name: facts if engine is part else Derived(engine, Provenance(engine.records), whole)
+            for name, engine in whole.engines.items()
         }
-        view.engine = next(name for name, one in whole.engines.items() if one is part)
+        view.engine = next(name for name, engine in whole.engines.items() if engine is part)
     first = next(iter(recording.runs.values()), None)
     if first is not None:
         view.base = Derived(first, Provenance(first.records), recording)

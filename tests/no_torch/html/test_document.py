@@ -175,7 +175,7 @@ def test_pictures_have_the_blocks_and_edges_of_the_workbench(
             assert data["panels"][node]["pane"] == "node"
         for own in shows:
             assert all(refs.kind(by_number[one]) in ("fx", "k") for one in own)
-    zoomed = [one for one in drawings if one.get("zooms")]
+    zoomed = [drawing for drawing in drawings if drawing.get("zooms")]
     assert zoomed
     assert all(0 <= one < len(data["screens"]) for panel in zoomed for one in panel["zooms"])
     assert graphs
@@ -193,7 +193,7 @@ def test_modules_open_in_each_other() -> None:
     ]
     graph = Graph(id="0/0", kind="captured", compile_id="0/0", nodes=tuple(nodes), ops=2100)
     records = [*traces.opening(), traces.call(), *traces.frame()]
-    records = [graph if isinstance(one, Graph) else one for one in records]
+    records = [graph if isinstance(record, Graph) else record for record in records]
     tour, text = page(records, 30_000_000)
     data = data_of(text)
     check(data)

@@ -92,9 +92,9 @@ def test_the_questions_are_the_workbenchs_with_their_answers() -> None:
 def test_a_driven_compile_stops_where_it_waited() -> None:
     records: list[AnyRecord] = stopped()
     reader = whole(Recording(records))
-    found = [stop.label for stop in replay.stops(reader)]
-    assert len(found) == len(reader.view.track.waits)
-    assert any(": " in label for label in found), found
+    labels = [stop.label for stop in replay.stops(reader)]
+    assert len(labels) == len(reader.view.track.waits)
+    assert any(": " in label for label in labels), labels
 
 
 def test_a_long_recording_has_evenly_chosen_stops() -> None:

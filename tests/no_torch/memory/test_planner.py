@@ -209,8 +209,8 @@ def test_the_last_reader_of_what_is_freed_stands_early(freed: bool) -> None:
         loop("second mask", "c"),
     )
     made = plan(small(*steps, outputs=("c", "sum")), freed_inputs=("x",) if freed else ())
-    runs = [one.run for one in made.steps]
-    first, last = (one for one in runs if isinstance(one, Segment))
+    runs = [step.run for step in made.steps]
+    first, last = (run for run in runs if isinstance(run, Segment))
     names = [[nest.name for nest in one.nests] for one in (first, last)]
     if freed:
         assert names == [["nest_b", "nest_sum"], ["nest_mask", "nest_c"]]

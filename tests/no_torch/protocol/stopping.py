@@ -114,9 +114,9 @@ def stepped(stops: Stops, mode: Mode, records: Sequence[Record]) -> int | None:
 def rounds(*answers: Decided) -> list[Record]:
     """Each in a round of its own."""
     found: list[Record] = []
-    for number, one in enumerate(answers, 1):
+    for number, answer in enumerate(answers, 1):
         over = FusionRound(graph="0/0/forward/lowered", round=number)
-        found += [structs.replace(one, pair=structs.replace(one.pair, round=number)), over]
+        found += [structs.replace(answer, pair=structs.replace(answer.pair, round=number)), over]
     return found
 
 
@@ -124,8 +124,8 @@ def whys(stops: Stops, records: Iterable[Record], mode: Mode = "continue") -> li
     """Every stop, going on in the same mode."""
     found = []
     stops.go(mode)
-    for one in records:
-        stop = stops.after(one)
+    for record in records:
+        stop = stops.after(record)
         if stop is not None:
             found.append(stop.why)
             stops.go(mode)

@@ -65,7 +65,14 @@ def test_a_line_stops_in_each_later_stage_at_the_first_thing_from_it() -> None:
             id="k0", graph="0/0/forward", name="", label="", language="cpp", locations=(at(5),)
         ),  # 10
     ]
-    assert [index for index, one in enumerate(records) if stops.after(one)] == [1, 3, 4, 6, 8, 10]
+    assert [index for index, record in enumerate(records) if stops.after(record)] == [
+        1,
+        3,
+        4,
+        6,
+        8,
+        10,
+    ]
 
 
 def test_an_operation_by_part_of_its_name_or_target() -> None:
@@ -77,7 +84,7 @@ def test_an_operation_by_part_of_its_name_or_target() -> None:
         graph("0/0/joint", "joint", node("x", target="aten._softmax.default")),  # 3
         graph("0/0/forward", "forward", node("exp")),
     ]
-    assert [index for index, one in enumerate(records) if stops.after(one)] == [1, 2, 3]
+    assert [index for index, record in enumerate(records) if stops.after(record)] == [1, 2, 3]
 
 
 def test_an_operation_stops_at_each_decision_about_it() -> None:
@@ -132,6 +139,6 @@ def test_once_is_spent_even_where_all_are_set_anew() -> None:
 def test_another_run_starts_from_nothing() -> None:
     stops = Stops([LINE])
     records = [frame(), step(5), graph("0/0/joint", "joint", node("exp", line=5))]
-    first = [index for index, one in enumerate(records) if stops.after(one)]
+    first = [index for index, record in enumerate(records) if stops.after(record)]
     assert stops.after(Run(number=2, settings=Settings(file=FILE))) is None
-    assert [index for index, one in enumerate(records) if stops.after(one)] == first == [1, 2]
+    assert [index for index, record in enumerate(records) if stops.after(record)] == first == [1, 2]

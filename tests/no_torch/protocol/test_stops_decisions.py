@@ -48,10 +48,10 @@ def test_a_pair_of_inductors_is_a_decision_each_time_that_the_answer_changes() -
     """Only the decisions that a person was shown have a record of their own."""
     stops = Stops([Breakpoint(number=1, kind="rejection")])
     records = [pair(False, "between"), pair(False, "between", 2), pair(True, "", 3)]
-    assert [index for index, one in enumerate(records) if stops.after(one)] == [0]
+    assert [index for index, record in enumerate(records) if stops.after(record)] == [0]
     stops = Stops()
     stops.go("decision")
-    assert [index for index, one in enumerate(records) if stops.after(one)] == [0, 2]
+    assert [index for index, record in enumerate(records) if stops.after(record)] == [0, 2]
     assert not stops.after(pair(False, "members", within="other"))
     asked = asked_decision(
         id=records[0].id, graph="0/0/forward", kind="fuse", default="apart",

@@ -16,7 +16,7 @@ from tests.no_torch.torch_logs.samples import log
 def write(folder: Path, number: int, *, at: int = -1) -> Path:
     """The log of a rank; `at`: the compile from which on it has other guards."""
     data = log("2.13")
-    starts = [found.start() for found in re.finditer(rb'"dynamo_start"', data)]
+    starts = [match.start() for match in re.finditer(rb'"dynamo_start"', data)]
     if at >= 0:
         place = starts[at - 1]
         other = rb'"guard_count": %d' % (1000 + number)

@@ -37,7 +37,7 @@ def test_each_process_is_shown(log: Path, capsys: pytest.CaptureFixture[str]) ->
     assert traces(log) == traces(log.parent) == [Path(f"{log}@{pid}") for pid in PIDS]
     for path in (log, log.parent):
         several = processes_in(path)
-        assert [one.name for one in several.processes] == [f"process {pid}" for pid in PIDS]
+        assert [process.name for process in several.processes] == [f"process {pid}" for pid in PIDS]
         assert not several.unread
         assert main(["explain", str(path)]) == 0
         out = capsys.readouterr().out
@@ -47,23 +47,23 @@ def test_each_process_is_shown(log: Path, capsys: pytest.CaptureFixture[str]) ->
 def test_each_has_its_own_compiles(log: Path) -> None:
     program, *children = (Recording.open(path) for path in traces(log))
     assert not program.losses.altered
-    compiles = [one.compile_id for one in program.all(FrameStart)]
+    compiles = [start.compile_id for start in program.all(FrameStart)]
     assert set(compiles) == {"0/0", "0/1"}
     assert not program.all(GraphBreak)
-    assert {one.compile_id for one in program.all(Recompile)} == {"0/1"}
+    assert {recompile.compile_id for recompile in program.all(Recompile)} == {"0/1"}
     for child in children:
-        ids = {one.compile_id for one in child.all(FrameStart)}
+        ids = {start.compile_id for start in child.all(FrameStart)}
         assert "0/0" not in ids, "its parent compiled that"
         assert {"0/1", "1/0"} <= ids
-        (one,) = child.all(GraphBreak)
-        assert one.location.file == "/tmp/train/f.py"
-        assert one.location.line == 13
+        (graph_break,) = child.all(GraphBreak)
+        assert graph_break.location.file == "/tmp/train/f.py"
+        assert graph_break.location.line == 13
         (again,) = child.all(Recompile)
         assert (again.compile_id, again.function) == ("0/1", "f")
         assert again.failed[0].entry == "0/0"
         assert again.location is not None
         assert again.location.file == "/tmp/train/f.py", "a name that its parent had told"
-        assert {one.compile_id for one in child.all(Guards)} <= ids
+        assert {guards.compile_id for guards in child.all(Guards)} <= ids
     starts = {one.start.pid for one in (program, *children) if one.start is not None}
     assert starts == set(PIDS)
 

@@ -62,7 +62,7 @@ def recording(request: pytest.FixtureRequest) -> Recording:
 def test_compiles_breaks_and_recompiles(recording: Recording) -> None:
     ends = {end.compile_id: end.status for end in recording.all(FrameEnd)}
     assert ends == dict.fromkeys(("0/0", "1/0", "0/1", "1/1", "0/2"), "compiled")
-    resumed = [one.resumes_at for one in recording.all(FrameStart) if one.compile_id == "1/0"]
+    resumed = [start.resumes_at for start in recording.all(FrameStart) if start.compile_id == "1/0"]
     assert resumed[0] == 13
     breaks = recording.all(GraphBreak)
     assert {(one.gb, one.location.line, one.location.function) for one in breaks} == {
@@ -96,15 +96,15 @@ def test_graphs_of_every_kind(recording: Recording) -> None:
 
 def test_guards_kernels_phases_and_caches(recording: Recording) -> None:
     guards = recording.all(Guards)
-    assert all(one.guards and one.counted and one.check_us for one in guards)
-    x = next(one for one in guards[0].guards if one.source == "L['x']")
+    assert all(guard.guards and guard.counted and guard.check_us for guard in guards)
+    x = next(guard for guard in guards[0].guards if guard.source == "L['x']")
     assert x.value == "f32[4, 8] stride (8, 1) cpu"
     assert {size.source for size in guards[2].dynamic} == {"L['x'].size()[0]"}
     kernels = recording.all(Kernel)
     assert {kernel.language for kernel in kernels} == {"cpp", "aten"}
-    assert all(recording.text(one.text) for one in kernels if one.language == "cpp")
+    assert all(recording.text(kernel.text) for kernel in kernels if kernel.language == "cpp")
     assert {phase.name for phase in recording.all(Phase)} >= {"dynamo", "backend_compile"}
-    assert {(one.cache, one.verdict) for one in recording.all(CacheLookup)} == {
+    assert {(lookup.cache, lookup.verdict) for lookup in recording.all(CacheLookup)} == {
         ("aot autograd", "miss"), ("fx graph", "miss"),
     }  # fmt: skip
     machine = recording.environment
@@ -345,7 +345,7 @@ def test_a_log_of_a_process_that_was_killed_says_so(tmp_path: Path) -> None:
         (tmp_path / f"dedicated_log_torch_trace_rank_{rank}_x.log").write_bytes(content)
     several = processes_in(tmp_path)
     said = to_text(report(several, 100, 60, "logs"), 100)
-    (row,) = (one for one in said.split("\n  ") if one.startswith("rank 1  train.py"))
+    (row,) = (part for part in said.split("\n  ") if part.startswith("rank 1  train.py"))
     assert " ".join(row.split()).partition("·")[2].startswith(" killed, or cut")
     assert [one.complete for one in several.ranks] == [True, False]
 

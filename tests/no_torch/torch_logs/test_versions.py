@@ -43,7 +43,7 @@ def test_every_fixture_is_read() -> None:
 
 def test_compiles_and_how_they_ended(recording: Recording) -> None:
     assert not recording.losses
-    ends = [(one.compile_id, one.status) for one in recording.all(FrameEnd)]
+    ends = [(frame_end.compile_id, frame_end.status) for frame_end in recording.all(FrameEnd)]
     names = ("0/0", "1/0", "0/1", "1/1", "1/2", "2/0", "2/1")
     assert ends[:7] == [(name, "compiled") for name in names]
     assert ends[7:9] == [("3/0", "failed"), ("4/0", "failed")]
@@ -53,8 +53,13 @@ def test_compiles_and_how_they_ended(recording: Recording) -> None:
 
 def test_breaks(recording: Recording, version: str) -> None:
     found = [
-        (one.compile_id, one.location.file, one.location.line, one.outcome)
-        for one in recording.all(GraphBreak)
+        (
+            graph_break.compile_id,
+            graph_break.location.file,
+            graph_break.location.line,
+            graph_break.outcome,
+        )
+        for graph_break in recording.all(GraphBreak)
     ]
     file = "/home/user/train.py"
     # torch 2.5 writes no breaks: one is told by each resume function
@@ -69,7 +74,9 @@ def test_breaks(recording: Recording, version: str) -> None:
 
 
 def test_recompiles_and_sizes(recording: Recording, version: str) -> None:
-    failed = [(one.compile_id, one.failed[0].name) for one in recording.all(Recompile)]
+    failed = [
+        (recompile.compile_id, recompile.failed[0].name) for recompile in recording.all(Recompile)
+    ]
     assert failed == [
         ("0/1", "x.size(0)"), ("1/1", "h.size(0)"), ("1/2", "scale"), ("2/1", "x.size(0)"),
     ]  # fmt: skip
@@ -85,9 +92,9 @@ def test_recompiles_and_sizes(recording: Recording, version: str) -> None:
 def test_caches(recording: Recording, version: str) -> None:
     lookups = recording.all(CacheLookup)
     caches = {"fx graph"} if version == "2.5" else {"fx graph", "aot autograd"}
-    assert {one.cache for one in lookups} == caches
-    assert {one.verdict for one in lookups} == {"miss"}
-    for one in lookups:
-        if one.cache == "fx graph":
-            key = key_of_texts("", [recording.text(part) for part in one.components])
+    assert {lookup.cache for lookup in lookups} == caches
+    assert {lookup.verdict for lookup in lookups} == {"miss"}
+    for lookup in lookups:
+        if lookup.cache == "fx graph":
+            key = key_of_texts("", [recording.text(part) for part in lookup.components])
             assert {"gm", "torch_version", "inductor_config[max_autotune]"} <= set(key.components)

@@ -39,11 +39,11 @@ def strategy(kind: inspect.Type) -> st.SearchStrategy[object]:
         case inspect.VarTupleType():
             return st.lists(strategy(kind.item_type), max_size=2).map(tuple)
         case inspect.TupleType():
-            return st.tuples(*[strategy(one) for one in kind.item_types])
+            return st.tuples(*[strategy(item_type) for item_type in kind.item_types])
         case inspect.DictType():
             return st.dictionaries(strategy(kind.key_type), strategy(kind.value_type), max_size=2)
         case inspect.StructType():
-            fields = {one.name: strategy(one.type) for one in kind.fields}
+            fields = {field.name: strategy(field.type) for field in kind.fields}
             return st.builds(kind.cls, **fields)
     raise TypeError(f"no strategy for {kind}")
 

@@ -47,7 +47,7 @@ extern "C"  void  kernel(const float* in_ptr0,
 
 
 def test_of_inductor() -> None:
-    found = [(one.first, one.line, one.last, one.shared) for one in outermost_loops(INDUCTOR)]
+    found = [(loop.first, loop.line, loop.last, loop.shared) for loop in outermost_loops(INDUCTOR)]
     assert found == [(14, 15, 22, True), (26, 26, 29, False), (33, 33, 36, False)]
 
 

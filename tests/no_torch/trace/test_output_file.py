@@ -119,7 +119,7 @@ def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(os, "link", refused)
     write(tmp_path / "file", b"words")
-    assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("file", b"words")]
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("file", b"words")]
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -61,9 +61,11 @@ def _structs(kind: inspect.Type, found: dict[str, set[str]]) -> dict[str, set[st
     match kind:
         case inspect.StructType():
             if kind.cls.__name__ not in found:
-                found[kind.cls.__name__] = {one.name for one in kind.fields if _has_text(one.type)}
-                for one in kind.fields:
-                    _structs(one.type, found)
+                found[kind.cls.__name__] = {
+                    field.name for field in kind.fields if _has_text(field.type)
+                }
+                for field in kind.fields:
+                    _structs(field.type, found)
         case inspect.UnionType() | inspect.TupleType():
             for each in getattr(kind, "types", getattr(kind, "item_types", ())):
                 _structs(each, found)
@@ -86,7 +88,7 @@ def test_every_text_of_every_record_is_classified() -> None:
 
 
 def _lines(records: list[AnyRecord]) -> bytes:
-    return b"".join(msgspec.json.encode(one) + b"\n" for one in records)
+    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
 
 
 def test_a_redacted_trace_of_every_record_is_whole() -> None:
@@ -154,10 +156,12 @@ def test_what_is_the_users_is_gone_and_the_structure_stays() -> None:
     code = recording.text(kernel.text).split("\n")
     assert code[:2] == ["", "#pragma GCC ivdep"]
     assert "in_ptr0[0] * …" in code[2]
-    source = next(one for one in records if isinstance(one, Source) and "file2" in one.file)
+    source = next(
+        record for record in records if isinstance(record, Source) and "file2" in record.file
+    )
     assert recording.text(source.text) == "\n" * SECRET.count("\n")
     assert kernel.locations[0].file == source.file
-    told = next(one for one in records if isinstance(one, Warned))
+    told = next(record for record in records if isinstance(record, Warned))
     assert told.asked
     first = findings.content(view_of(records), 120).rows[0]
     assert "redacted: without the text of source files (2)" in "".join(one[0] for one in first.body)
@@ -185,12 +189,12 @@ def test_no_command_names_what_redaction_replaced(make: Callable[[], list[AnyRec
     records = list(redacted(make()))
     recording = Recording(records)
     said = [to_text(explain(recording), 200), report(recording)]
-    said += [fix.code for one in summarise(recording).findings for fix in one.fixes]
+    said += [fix.code for finding in summarise(recording).findings for fix in finding.fixes]
     view = view_of(records)
     said.append(profiled.command(view))
     commands = re.findall(r"tcw [a-z]+ [^`\n]*", "\n".join(said))
-    assert not [one for one in commands if re.search(r"/redacted|(?:file|name)\d", one)]
-    start = next(one for one in records if isinstance(one, Start))
+    assert not [command for command in commands if re.search(r"/redacted|(?:file|name)\d", command)]
+    start = next(record for record in records if isinstance(record, Start))
     wanted = msgspec.structs.replace(
         start.settings, model="name1", inputs=("name2",), engine="tcw", mark_dynamic=("name3:0",)
     )

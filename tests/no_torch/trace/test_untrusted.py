@@ -63,8 +63,8 @@ def numbers(kind: inspect.Type, where: str = "") -> Iterator[tuple[str, inspect.
         case inspect.VarTupleType():
             yield from numbers(kind.item_type, where)
         case inspect.TupleType():
-            for one in kind.item_types:
-                yield from numbers(one, where)
+            for item_type in kind.item_types:
+                yield from numbers(item_type, where)
         case inspect.DictType():
             yield from numbers(kind.value_type, where)
 
@@ -183,7 +183,7 @@ def test_special_files_are_refused(
 
 def whole(records: list[AnyRecord] | None = None) -> list[AnyRecord]:
     """The block's trace with the count of its lines at the end."""
-    kept = [one for one in records or block_trace() if not isinstance(one, End)]
+    kept = [record for record in records or block_trace() if not isinstance(record, End)]
     return [*kept, End(status="ok", seconds=1.0, lines=len(kept), at=99.0)]
 
 
@@ -233,7 +233,7 @@ def test_doubled_and_missing_records_do_not_make_up_for_each_other(tmp_path: Pat
 def test_kernels_under_one_id_are_counted_once(tmp_path: Path) -> None:
     """Copies with another time are no equal lines."""
     records = whole()
-    kernels = [one for one in records if isinstance(one, Kernel)]
+    kernels = [record for record in records if isinstance(record, Kernel)]
     copies = [structs.replace(one, at=one.at + 0.5) for one in kernels]
     _, recording = words_of(lines_of([*records[:-1], *copies, records[-1]]), tmp_path)
     assert recording.all(Kernel) == kernels

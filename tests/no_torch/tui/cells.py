@@ -61,7 +61,7 @@ def roles(name: ThemeName) -> dict[Look, str]:
 def grounds(name: ThemeName) -> dict[str, str]:
     """The name of each colour that stands behind words."""
     theme = THEMES[name]
-    found = {theme.colours[one]: one for one in reversed(theme.colours)}
+    found = {theme.colours[colour]: colour for colour in reversed(theme.colours)}
     return found | {theme.background: "", "": ""}
 
 
@@ -88,7 +88,7 @@ def described(app: App[object], theme: ThemeName) -> str:
 
 
 def _cells(segments: Iterable[Segment]) -> list[Cell]:
-    found: list[Cell] = []
+    cells: list[Cell] = []
     for segment in segments:
         if segment.control:
             continue
@@ -96,10 +96,10 @@ def _cells(segments: Iterable[Segment]) -> list[Cell]:
         for letter in segment.text:
             size = cell_len(letter)
             if size:
-                found.extend([(letter, style), *[("", style)] * (size - 1)])
-            elif found:
-                found[-1] = found[-1][0] + letter, found[-1][1]
-    return found
+                cells.extend([(letter, style), *[("", style)] * (size - 1)])
+            elif cells:
+                cells[-1] = cells[-1][0] + letter, cells[-1][1]
+    return cells
 
 
 def _runs(row: list[Cell], theme: ThemeName) -> str:

@@ -162,13 +162,13 @@ def asked(**changes: object) -> Decided:
     return asked_decision(**{**fields, **changes})
 
 
-def at_decision(one: Decided, number: int = 2) -> list[AnyRecord]:
+def at_decision(decided: Decided, number: int = 2) -> list[AnyRecord]:
     kind = "decision"
     return [
-        one,
+        decided,
         waiting(
-            kind, "fusion", number, compile_id="0/0", graph=one.graph, decision=one.id,
-            why="first rejected fusion", location=one.shown.location,
+            kind, "fusion", number, compile_id="0/0", graph=decided.graph, decision=decided.id,
+            why="first rejected fusion", location=decided.shown.location,
         ),
     ]  # fmt: skip
 

@@ -172,8 +172,8 @@ async def test_a_recorded_decision_is_run_again_from_the_file(
         assert bench.overriding.history.kept == {}, "w times both here"
         await reader.press("w")
         assert again.driver is not None
-        reruns = [one for one in again.driver.commands if isinstance(one, Rerun)]
-        assert [one.settings.overrides for one in reruns] == [{}, {FUSE: "apart"}]
+        reruns = [command for command in again.driver.commands if isinstance(command, Rerun)]
+        assert [rerun.settings.overrides for rerun in reruns] == [{}, {FUSE: "apart"}]
         assert bench.overriding.history.unsaved
 
 

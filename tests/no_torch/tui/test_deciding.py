@@ -35,7 +35,7 @@ async def test_the_bar_asks_with_all_that_is_known(drive: Drive) -> None:
 def compiled_from(file: str) -> list[AnyRecord]:
     """The block's compile, had its lines been in another file than the model's."""
     body = "\n".join(f"line_{number}" for number in range(1, 40))
-    found: list[AnyRecord] = [Text(hash="library", body=body), Source(file=file, text="library")]
+    records: list[AnyRecord] = [Text(hash="library", body=body), Source(file=file, text="library")]
     for record in compile_records():
         if isinstance(record, Graph):
             nodes = tuple(
@@ -45,8 +45,8 @@ def compiled_from(file: str) -> list[AnyRecord]:
                 for node in record.nodes
             )
             record = structs.replace(record, nodes=nodes)
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 async def test_the_source_of_a_decision_is_that_of_its_own_file(

@@ -31,7 +31,7 @@ def test_what_only_a_library_call_computes_shows_that_call() -> None:
     """Not the code of another kernel."""
     records = block_trace()
     recording = Recording(records)
-    calls = [one for one in recording.kernels.values() if one.language == "aten"]
+    calls = [kernel for kernel in recording.kernels.values() if kernel.language == "aten"]
     assert calls
     for call in calls:
         view = View(Derived(recording, Provenance(records)), compile_id=compile_of(call.graph))

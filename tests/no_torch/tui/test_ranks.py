@@ -90,7 +90,7 @@ def test_a_folder_is_read_again_only_if_it_changed(tmp_path: Path) -> None:
     write(tmp_path, 1, before()[:-1])
     found = look()
     assert found is not None
-    assert [one.name for one in found.processes] == ["rank 0", "rank 1"]
+    assert [process.name for process in found.processes] == ["rank 0", "rank 1"]
     assert look() is None
     write(tmp_path, 2, after())
     found = look()

@@ -158,7 +158,7 @@ async def test_after_one_yes_it_is_the_readers_own(
         await reader.press("comma", "j", "enter")
         assert not isinstance(reader.app.screen, Consent)
         assert again.driver is not None
-        assert any(isinstance(one, Rerun) for one in again.driver.commands)
+        assert any(isinstance(command, Rerun) for command in again.driver.commands)
 
 
 async def test_what_changes_while_it_is_asked_is_not_run(
@@ -301,7 +301,7 @@ def test_another_text_takes_a_word(yes: bool, block: Path) -> None:
     records = stranger(str(block))
     plan = reviewed(records[0].settings, Recording(records), Allowed(file=block))  # type: ignore[union-attr]
     assert "differs from the recorded one" in plan.lines[0].note
-    without = [one for one in records if type(one).__name__ != "Source"]
+    without = [record for record in records if type(record).__name__ != "Source"]
     with pytest.raises(RunRefused, match="no text of it to compare"):
         reviewed(records[0].settings, Recording(without), Allowed())  # type: ignore[union-attr]
 
@@ -329,7 +329,7 @@ def test_a_readers_own_expression(block: Path) -> None:
     records = stranger(str(block), model=RUNS)
     plan = reviewed(records[0].settings, Recording(records), Allowed(model="Net(4)"))  # type: ignore[union-attr]
     assert plan.settings.model == "Net(4)"
-    assert any(one.note == "yours, by --model" for one in plan.lines)
+    assert any(line.note == "yours, by --model" for line in plan.lines)
 
 
 async def test_overrides_are_written_here_and_through_no_link(

@@ -24,8 +24,8 @@ def written(path: Path, records: list[AnyRecord]) -> Path:
 
 async def test_a_difference_in_the_noise_wins_nothing(open_trace: Open, tmp_path: Path) -> None:
     records = [
-        structs.replace(whatif(), difference=0.4e-6) if isinstance(one, WhatIf) else one
-        for one in two_runs()
+        structs.replace(whatif(), difference=0.4e-6) if isinstance(two_run, WhatIf) else two_run
+        for two_run in two_runs()
     ]
     async with open_trace(written(tmp_path / "runs.tcw", records)) as reader:
         await reader.go("what-if")
@@ -36,7 +36,7 @@ async def test_a_difference_in_the_noise_wins_nothing(open_trace: Open, tmp_path
 async def test_what_was_not_measured_says_why(open_trace: Open, tmp_path: Path) -> None:
     reason = "extern_kernels.addmm is a call, which is timed with its graph"
     unknown = structs.replace(whatif(), before=None, after=None, reason=reason)
-    records = [unknown if isinstance(one, WhatIf) else one for one in two_runs()]
+    records = [unknown if isinstance(two_run, WhatIf) else two_run for two_run in two_runs()]
     async with open_trace(written(tmp_path / "runs.tcw", records)) as reader:
         await reader.go("what-if")
         assert "Cost not measured" in reader.text()

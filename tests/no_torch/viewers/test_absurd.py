@@ -62,7 +62,7 @@ def within(megabytes: int) -> Iterator[None]:
 def changed(
     records: list[AnyRecord], kind: type, change: Callable[[AnyRecord], AnyRecord]
 ) -> list[AnyRecord]:
-    return [change(one) if isinstance(one, kind) else one for one in records]
+    return [change(record) if isinstance(record, kind) else record for record in records]
 
 
 @pytest.mark.parametrize("life", [(INDEX, INDEX), (0, INDEX), (INDEX, 0)])
@@ -70,7 +70,7 @@ def test_a_memory_plan_is_drawn_by_its_steps(life: tuple[int, int]) -> None:
     def far(plan: AnyRecord) -> AnyRecord:
         assert isinstance(plan, MemoryPlan)
         first, last = life
-        moved = [structs.replace(one, first=first, last=last) for one in plan.buffers]
+        moved = [structs.replace(buffer, first=first, last=last) for buffer in plan.buffers]
         return structs.replace(plan, buffers=tuple(moved))
 
     view = view_of(changed(block_trace(), MemoryPlan, far))
@@ -156,11 +156,11 @@ def test_bars_stay_in_their_room(value: float) -> None:
     assert [cells_of(one, 10.0, 8) for one in (5.0, 10.0, 20.0, -1.0, 0.0)] == [4, 8, 8, 0, 0]
     assert cells_of(1e9, 1e-300, 8) == 8
 
-    def extreme(one: AnyRecord) -> AnyRecord:
-        assert isinstance(one, Account)
+    def extreme(record: AnyRecord) -> AnyRecord:
+        assert isinstance(record, Account)
         time = Timed(median=value, spread=value, runs=1)
-        lines = tuple(structs.replace(line, time=time) for line in one.lines)
-        return structs.replace(one, lines=lines, remainder=-value)
+        lines = tuple(structs.replace(line, time=time) for line in record.lines)
+        return structs.replace(record, lines=lines, remainder=-value)
 
     view = view_of(changed(profiles.block_profile(), Account, extreme))
     with within(5):
@@ -199,8 +199,12 @@ def test_texts_that_should_be_numbers_or_names() -> None:
 
 
 def test_calls_with_very_long_arguments() -> None:
-    def long(one: AnyRecord) -> AnyRecord:
-        return structs.replace(one, function="f" * 100_000) if hasattr(one, "function") else one
+    def long(record: AnyRecord) -> AnyRecord:
+        return (
+            structs.replace(record, function="f" * 100_000)
+            if hasattr(record, "function")
+            else record
+        )
 
     view = view_of([long(one) for one in block_trace()])
     with within(30):
@@ -214,15 +218,18 @@ def test_runs_share_what_belongs_to_all(monkeypatch: pytest.MonkeyPatch) -> None
     settings = Settings(file="a.py")
     head = [one for one in opening() if not isinstance(one, Decided)]
     runs: list[AnyRecord] = [Run(number=n + 1, settings=settings) for n in range(1000)]
-    found = Recording([*head, *runs])
-    assert 2 < len(found.runs) < 300
-    assert len(found.records) == len(head) + 1000
-    shown = len(found.runs)
-    assert losses_sentences(found) == [f"only the first {shown} runs of 1,000 are shown"]
-    assert losses_short(found.losses, len(found.runs_left_out)) == f"{1000 - shown} runs not shown"
-    part = next(iter(found.runs.values()))
-    assert part.source(FILE) == found.source(FILE) != []
+    recording = Recording([*head, *runs])
+    assert 2 < len(recording.runs) < 300
+    assert len(recording.records) == len(head) + 1000
+    shown = len(recording.runs)
+    assert losses_sentences(recording) == [f"only the first {shown} runs of 1,000 are shown"]
+    assert (
+        losses_short(recording.losses, len(recording.runs_left_out))
+        == f"{1000 - shown} runs not shown"
+    )
+    part = next(iter(recording.runs.values()))
+    assert part.source(FILE) == recording.source(FILE) != []
     waits = Waiting(number=1, kind="end", why="", stage="load")
-    found.feed([waits])
-    assert found.last(Waiting) is waits
-    assert all(one.last(Waiting) is None for one in found.runs.values())
+    recording.feed([waits])
+    assert recording.last(Waiting) is waits
+    assert all(run.last(Waiting) is None for run in recording.runs.values())

@@ -64,15 +64,19 @@ def changed(records: list[AnyRecord], change: Callable[[str, Any], Any]) -> list
             return {key: go(one) for key, one in value.items()}
         return value
 
-    return [go(one) for one in records]
+    return [go(record) for record in records]
 
 
 def moved(records: list[AnyRecord], by: int) -> list[AnyRecord]:
     """As if the model had this many more lines of comment above it."""
-    start = next(one for one in records if isinstance(one, Start))
+    start = next(record for record in records if isinstance(record, Start))
     file = start.settings.file
-    source = next(one for one in records if isinstance(one, Source) and one.file == file)
-    body = next(one.body for one in records if isinstance(one, Text) and one.hash == source.text)
+    source = next(
+        record for record in records if isinstance(record, Source) and record.file == file
+    )
+    body = next(
+        record.body for record in records if isinstance(record, Text) and record.hash == source.text
+    )
     text = "# comment\n" * by + body
 
     def change(kind: str, one: Any) -> Any:
@@ -88,18 +92,18 @@ def moved(records: list[AnyRecord], by: int) -> list[AnyRecord]:
 
 
 def _numbered_otherwise(name: str) -> str:
-    found = re.fullmatch(r"(.*?)(?:_(\d+))?", name)
-    assert found is not None
-    return f"{found[1]}_{int(found[2] or 0) + 7}"
+    match = re.fullmatch(r"(.*?)(?:_(\d+))?", name)
+    assert match is not None
+    return f"{match[1]}_{int(match[2] or 0) + 7}"
 
 
 def renamed(records: list[AnyRecord]) -> list[AnyRecord]:
     """As if torch numbered its nodes otherwise: `add_1` is `add_8`."""
     names = {
         node.name: _numbered_otherwise(node.name)
-        for one in records
-        if isinstance(one, Graph) and one.id != "0/0"
-        for node in one.nodes
+        for record in records
+        if isinstance(record, Graph) and record.id != "0/0"
+        for node in record.nodes
         if node.op == "call_function"
     }
 
@@ -159,27 +163,31 @@ def test_a_comment_above_the_model_is_no_change() -> None:
 
 def test_nodes_with_other_names_are_no_change() -> None:
     base, run = Recording(block_trace()), Recording(renamed(block_trace()))
-    assert any(one.nodes != run.graphs[id].nodes for id, one in base.graphs.items()), (
+    assert any(graph.nodes != run.graphs[id].nodes for id, graph in base.graphs.items()), (
         "they have other names"
     )
     found = difference(base, run)
     assert found.decisions.changes == ()
-    assert {one.kind for one in found.kernels} == {"same"}
+    assert {kernel.kind for kernel in found.kernels} == {"same"}
     assert found.effects == ()
 
 
 def test_a_veto_is_an_effect() -> None:
     found = difference(Recording(block_trace()), Recording(vetoed_run()))
     assert found.effects
-    assert {one.kind for one in found.effects} <= {"fusion", "kernel", "memory"}
-    assert all("veto" in one.cause or "apart" in one.cause for one in found.effects)
+    assert {effect.kind for effect in found.effects} <= {"fusion", "kernel", "memory"}
+    assert all("veto" in effect.cause or "apart" in effect.cause for effect in found.effects)
 
 
 def without_the_break(records: list[AnyRecord], file: str = "") -> list[AnyRecord]:
     """As if the line of the first break were not there, in `file` if that is given."""
-    site = next(one for one in records if isinstance(one, GraphBreak)).location
-    source = next(one for one in records if isinstance(one, Source) and one.file == site.file)
-    body = next(one.body for one in records if isinstance(one, Text) and one.hash == source.text)
+    site = next(record for record in records if isinstance(record, GraphBreak)).location
+    source = next(
+        record for record in records if isinstance(record, Source) and record.file == site.file
+    )
+    body = next(
+        record.body for record in records if isinstance(record, Text) and record.hash == source.text
+    )
     lines = body.split("\n")
     text = "\n".join([*lines[: site.line - 1], *lines[site.line :]])
 
@@ -190,7 +198,7 @@ def without_the_break(records: list[AnyRecord], file: str = "") -> list[AnyRecor
             return msgspec.structs.replace(one, file=file or one.file)
         return one
 
-    without = [one for one in records if not isinstance(one, GraphBreak)]
+    without = [record for record in records if not isinstance(record, GraphBreak)]
     run = [*changed(without, change)]
     run.insert(1, Text(hash=text_hash(text), body=text))
     return run
@@ -198,7 +206,7 @@ def without_the_break(records: list[AnyRecord], file: str = "") -> list[AnyRecor
 
 def test_a_break_that_is_gone_quotes_the_line_that_went() -> None:
     records = block_trace()
-    site = next(one for one in records if isinstance(one, GraphBreak))
+    site = next(record for record in records if isinstance(record, GraphBreak))
     assert site.location is not None
     first = difference(Recording(records), Recording(without_the_break(records))).effects[0]
     assert (first.kind, first.tone) == ("break", "good")

@@ -67,7 +67,7 @@ def run(
     records: list[AnyRecord] = [
         Start(schema_version=1, tool_version="", python="", platform="", pid=1, time=at,
               settings=Settings(file=FILE, cached=cached)),
-        *(Text(hash=text_hash(one), body=one) for one in texts),
+        *(Text(hash=text_hash(text), body=text) for text in texts),
         Graph(id="0/0", kind="captured", compile_id="0/0", nodes=nodes),
         *lookups,
         FrameEnd(compile_id="0/0", status="compiled", seconds=12.0, attempts=1),
@@ -105,10 +105,10 @@ def test_what_a_miss_missed(changed: dict[str, tuple[str, str]], because: str) -
 
 def test_a_changed_line() -> None:
     base, other = run(), run(at=2000.0, key="k2", scale="3", gm=("g2", "def forward(self, x): .."))
-    (found,) = [one for one in difference(base, other).effects if one.kind == "cache"]
-    assert found.cause == "the graph: mul is operator.mul(l_x_, 3)"
-    assert found.line is not None
-    assert (found.line.file, found.line.line) == (FILE, 5)
+    (effect,) = [effect for effect in difference(base, other).effects if effect.kind == "cache"]
+    assert effect.cause == "the graph: mul is operator.mul(l_x_, 3)"
+    assert effect.line is not None
+    assert (effect.line.file, effect.line.line) == (FILE, 5)
     text = to_text(diff_lines(difference(base, other), "a", "b", 100), 100)
     assert "m.py:5" in text
     assert MISSED.replace("aot", "Aot", 1) in text or MISSED in text
@@ -154,6 +154,6 @@ def test_the_environment_variable_behind_a_setting() -> None:
     variable = {setting: "TORCHINDUCTOR_MAX_FUSION_SIZE=7"}
     told = Recording([*other.records, Environment(torch="2.13.0", variables=variable)])
     for base, after, which in ((run(), told, "this run"), (told, run(at=3000.0), "the other run")):
-        (found,) = cache_changes(Alignment(base, after))
-        assert found.because.startswith(f"{setting}: ")
-        assert found.because.endswith(f" (TORCHINDUCTOR_MAX_FUSION_SIZE=7 in {which})")
+        (change,) = cache_changes(Alignment(base, after))
+        assert change.because.startswith(f"{setting}: ")
+        assert change.because.endswith(f" (TORCHINDUCTOR_MAX_FUSION_SIZE=7 in {which})")

@@ -85,7 +85,7 @@ def test_a_side_of_which_nothing_was_measured() -> None:
 
 
 def test_events_are_named_by_the_users_lines() -> None:
-    found = {one["name"]: one for one in events("masked_attention")}
+    found = {event["name"]: event for event in events("masked_attention")}
     softmax = found["block.py:21 softmax"]
     assert softmax["args"]["name"] == "cpp_fused__softmax_add_5"
     assert softmax["args"]["read_bytes"] == 524288

@@ -22,7 +22,7 @@ MUTATED = "mutated inputs (1 instances)"
 def recordings() -> tuple[Recording, Recording]:
     """The block, and the block with a skip at its softmax and one without a line, twice."""
     records = block_trace()
-    start = next(one for one in records if isinstance(one, Start))
+    start = next(record for record in records if isinstance(record, Start))
     plain = Recording(records)
     file = start.settings.file
     line = next(n for n, text in enumerate(plain.source(file), 1) if "softmax" in text)
@@ -37,7 +37,7 @@ def recordings() -> tuple[Recording, Recording]:
 
 def test_each_reason_and_line_is_a_finding() -> None:
     plain, skipped = recordings()
-    found = [one for one in summarise(skipped).findings if one.kind == "cudagraph"]
+    found = [finding for finding in summarise(skipped).findings if finding.kind == "cudagraph"]
     assert [one.title for one in found] == [
         f"no CUDA graph: {MUTATED}", "no CUDA graph: multiple devices",
     ]  # fmt: skip
@@ -45,7 +45,7 @@ def test_each_reason_and_line_is_a_finding() -> None:
     assert first.place is not None
     assert "softmax" in first.place.text
     assert (second.place, second.notes[1:]) == (None, ("2 times",))
-    assert not [one for one in summarise(plain).findings if one.kind == "cudagraph"]
+    assert not [finding for finding in summarise(plain).findings if finding.kind == "cudagraph"]
     text = to_text(explain(skipped, height=200), 100)
     assert f"no CUDA graph: {MUTATED}; kernels are launched one by one" in text
 
@@ -64,16 +64,18 @@ def test_each_is_a_fact_by_the_text_of_its_line() -> None:
 
 def test_a_change_says_which_are_new_and_gone() -> None:
     plain, skipped = recordings()
-    effects = [one for one in difference(plain, skipped).effects if one.kind == "cudagraph"]
-    assert [(one.tone, one.words) for one in effects] == [
+    effects = [
+        effect for effect in difference(plain, skipped).effects if effect.kind == "cudagraph"
+    ]
+    assert [(effect.tone, effect.words) for effect in effects] == [
         ("bad", f"a new skipped CUDA graph: {MUTATED}"),
         ("bad", "a new skipped CUDA graph: multiple devices"),
     ]
     assert effects[0].place.startswith("block.py:")
-    gone = [one for one in difference(skipped, plain).effects if one.kind == "cudagraph"]
+    gone = [effect for effect in difference(skipped, plain).effects if effect.kind == "cudagraph"]
     assert {one.tone for one in gone} == {"good"}
     assert "cudagraph" in {
-        one.kind for one in diff_report(difference(plain, skipped), "a", "b").effects
+        effect.kind for effect in diff_report(difference(plain, skipped), "a", "b").effects
     }
 
 
@@ -85,7 +87,7 @@ def replayed() -> tuple[Recording, Recording]:
     two further sizes, in two parts of which one is on the CPU."""
     records = block_trace()
     plain = Recording(records)
-    start = next(one for one in records if isinstance(one, Start))
+    start = next(record for record in records if isinstance(record, Start))
     line = next(
         n for n, text in enumerate(plain.source(start.settings.file), 1) if "softmax" in text
     )
@@ -115,7 +117,9 @@ def replayed() -> tuple[Recording, Recording]:
 
 def test_recordings_that_are_made_again_are_findings() -> None:
     _, run = replayed()
-    sizes, again, part = [one for one in summarise(run).findings if one.kind == "cudagraph"]
+    sizes, again, part = [
+        finding for finding in summarise(run).findings if finding.kind == "cudagraph"
+    ]
     assert (sizes.title, sizes.cost) == (
         "1 CUDA graph recorded again for 2 further sets of sizes", "1.0 s",
     )  # fmt: skip
@@ -128,12 +132,12 @@ def test_recordings_that_are_made_again_are_findings() -> None:
 
 def test_a_graph_recorded_in_each_call() -> None:
     _, run = replayed()
-    found = next(one for one in summarise(run).findings if STATIC in one.title)
-    assert found.title == f"1 CUDA graph recorded again 3 times: {STATIC} (primals_1)"
-    assert found.cost == "750 ms"
-    assert found.notes == ("in calls 3–5", "3.0 MB more memory")
-    assert found.place is not None
-    assert "softmax" in found.place.text
+    finding = next(finding for finding in summarise(run).findings if STATIC in finding.title)
+    assert finding.title == f"1 CUDA graph recorded again 3 times: {STATIC} (primals_1)"
+    assert finding.cost == "750 ms"
+    assert finding.notes == ("in calls 3–5", "3.0 MB more memory")
+    assert finding.place is not None
+    assert "softmax" in finding.place.text
     text = to_text(explain(run, show=("cudagraphs",), height=200), 100)
     assert "replays  3 CUDA graphs recorded, 7 times again · 2.5 s · 10.0 MB" in text
     assert "1/0/inference partition_1  3 recordings" in text
@@ -142,15 +146,17 @@ def test_a_graph_recorded_in_each_call() -> None:
 
 def test_recordings_again_are_facts_and_effects() -> None:
     plain, run = replayed()
-    found = {one.name: one.value for one in facts(run, summarise(run))
-             if one.group == "cudagraph-again"}  # fmt: skip
+    found = {fact.name: fact.value for fact in facts(run, summarise(run))
+             if fact.group == "cudagraph-again"}  # fmt: skip
     assert found == {STATIC: 3, MANY_SIZES: 4}
-    before = {one.key: one.value for one in facts(plain, summarise(plain))}
+    before = {fact.key: fact.value for fact in facts(plain, summarise(plain))}
     worse = [one.words for one in compare(before, facts(run, summarise(run))) if one.fails]
     assert f"a new CUDA graph recorded again: {STATIC} ×3" in worse
-    words = {one.words for one in difference(plain, run).effects if one.kind == "cudagraph"}
+    words = {
+        effect.words for effect in difference(plain, run).effects if effect.kind == "cudagraph"
+    }
     assert f"a new CUDA graph recorded again: {STATIC} (3 times)" in words
-    gone = {one.words for one in difference(run, plain).effects if one.kind == "cudagraph"}
+    gone = {effect.words for effect in difference(run, plain).effects if effect.kind == "cudagraph"}
     assert f"a CUDA graph recorded again gone: {STATIC}" in gone
 
 
@@ -158,6 +164,6 @@ def test_a_graph_without_a_gpu() -> None:
     """Torch counts a skip; nothing is launched on a GPU."""
     records = block_trace()
     run = Recording([*records[:-1], CudagraphSkip(reason=NO_GPU), records[-1]])
-    (found,) = [one for one in summarise(run).findings if one.kind == "cudagraph"]
-    assert found.title == f"CUDA graphs are asked for, but {NO_GPU}"
-    assert not found.notes
+    (finding,) = [finding for finding in summarise(run).findings if finding.kind == "cudagraph"]
+    assert finding.title == f"CUDA graphs are asked for, but {NO_GPU}"
+    assert not finding.notes

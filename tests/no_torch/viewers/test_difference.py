@@ -65,7 +65,7 @@ def test_a_run_against_itself(golden: Golden) -> None:
     assert found.nothing
     assert (found.verdict.title, found.verdict.measured) == ("Nothing changed", None)
     assert found.verdict.why == "graphs, guards, decisions and kernels are the same in both"
-    assert {one.kind for one in found.kernels} == {"same"}
+    assert {kernel.kind for kernel in found.kernels} == {"same"}
     golden("difference/nothing.txt", text(found))
 
 
@@ -81,13 +81,13 @@ def test_another_engine(golden: Golden) -> None:
 
 def test_the_veto_is_said_once() -> None:
     changes = compared(base_run(), vetoed_run()).decisions.changes
-    assert [one.id for one in changes if one.change == "vetoed"] == [VETO]
-    assert [one.subject for one in changes if one.partner] == ["exp, sum + div"]
+    assert [change.id for change in changes if change.change == "vetoed"] == [VETO]
+    assert [change.subject for change in changes if change.partner] == ["exp, sum + div"]
 
 
 def test_the_way_back_takes_the_veto_back() -> None:
     found = compared(vetoed_run(), base_run())
-    assert [one.id for one in found.decisions.changes if one.change == "undone"] == [VETO]
+    assert [change.id for change in found.decisions.changes if change.change == "undone"] == [VETO]
     assert found.vetoes == ()
     assert found.verdict.subject == "override taken back"
 
@@ -129,12 +129,12 @@ def test_kernels_are_found_again_whatever_their_ids() -> None:
 def _in_two(records: list[AnyRecord]) -> list[AnyRecord]:
     """The softmax as two kernels."""
     found: list[AnyRecord] = []
-    for one in records:
-        if isinstance(one, Kernel) and one.id == "k4":
-            found.append(structs.replace(one, id="k4a", nodes=one.nodes[:3]))
-            found.append(structs.replace(one, id="k4b", nodes=one.nodes[3:]))
+    for record in records:
+        if isinstance(record, Kernel) and record.id == "k4":
+            found.append(structs.replace(record, id="k4a", nodes=record.nodes[:3]))
+            found.append(structs.replace(record, id="k4b", nodes=record.nodes[3:]))
         else:
-            found.append(one)
+            found.append(record)
     return found
 
 
@@ -149,8 +149,8 @@ def test_a_kernel_that_was_split_and_one_that_was_merged() -> None:
 
 def test_kernels_that_are_new_and_gone() -> None:
     less = [one for one in base_run() if not (isinstance(one, Kernel) and one.id == "k8")]
-    assert [one.kind for one in compared(base_run(), less).changed_kernels] == ["gone"]
-    assert [one.kind for one in compared(less, base_run()).changed_kernels] == ["new"]
+    assert [kernel.kind for kernel in compared(base_run(), less).changed_kernels] == ["gone"]
+    assert [kernel.kind for kernel in compared(less, base_run()).changed_kernels] == ["new"]
 
 
 def test_a_kernel_that_is_in_another_graph_now_is_the_same() -> None:
@@ -169,7 +169,7 @@ def test_no_graph_at_all_is_not_fewer_graphs() -> None:
     """Then everything runs eagerly."""
     without = [one for one in base_run() if not isinstance(one, Graph)]
     found = compared(base_run(), without)
-    (graphs,) = [one for one in found.effects if one.kind == "graph"]
+    (graphs,) = [effect for effect in found.effects if effect.kind == "graph"]
     assert (graphs.tone, graphs.words) == ("bad", "graphs 3 → 0")
 
 
@@ -192,7 +192,7 @@ def test_a_size_that_is_specialised_is_an_effect_unless_its_break_is_gone() -> N
         return [*base_run(), Guards(compile_id="0/0", guards=(), dynamic=dynamic)]
 
     found = compared(keeping("x.size(0)", "___stack0"), keeping())
-    words = [one.words for one in found.effects if one.kind == "size"]
+    words = [effect.words for effect in found.effects if effect.kind == "size"]
     assert words == ["was dynamic and is now specialised: x.size(0)"]
     found = compared(keeping(), keeping("x.size(0)"))
     lines = report.diff_lines(found, "main", "gpt.py", 100)
@@ -201,7 +201,7 @@ def test_a_size_that_is_specialised_is_an_effect_unless_its_break_is_gone() -> N
 
 def failing(records: list[AnyRecord]) -> list[AnyRecord]:
     """It fails before its second graph."""
-    first = next(at for at, one in enumerate(records) if isinstance(one, GraphBreak))
+    first = next(at for at, record in enumerate(records) if isinstance(record, GraphBreak))
     return [*records[:first], Failure(type="RuntimeError", message="no", doing="call 1")]
 
 
@@ -211,14 +211,14 @@ def test_what_a_side_that_failed_lacks_is_unknown() -> None:
         ((failing(base_run()), base_run()), "a failure gone: RuntimeError: no"),
     ):
         found = compared(*pair)
-        assert [one.words for one in found.effects] == [title]
+        assert [effect.words for effect in found.effects] == [title]
         lists = (found.guards, found.breaks, found.kernels, found.decisions.changes)
         assert not any(lists)
-        figures = {one.what: one.not_compared for one in found.figures if one.changed}
+        figures = {figure.what: figure.not_compared for figure in found.figures if figure.changed}
         assert figures["guards"] == "one side failed"
     other = structs.replace(failing(base_run())[-1], type="ValueError")
     found = compared(failing(base_run()), [*failing(base_run())[:-1], other])
-    assert [one.kind for one in found.effects] == ["failure", "failure"]
+    assert [effect.kind for effect in found.effects] == ["failure", "failure"]
     assert compared(failing(base_run()), failing(base_run())).effects == ()
 
 
@@ -261,9 +261,9 @@ def test_a_backward_that_only_one_side_compiled_comes_before_its_kernels() -> No
         found = compared(*pair)
         lines = report.diff_lines(found, "main", "gpt.py", 100)
         assert to_text(lines[:1], 100) == f"{title}\n"
-    words = [one.words for one in found.effects if one.kind == "backward"]
+    words = [effect.words for effect in found.effects if effect.kind == "backward"]
     assert words == ["the backward is no longer compiled: 1 kernel"]
-    assert not [one for one in compared(ahead, ahead).effects if one.kind == "backward"]
+    assert not [effect for effect in compared(ahead, ahead).effects if effect.kind == "backward"]
 
 
 def test_bytes_moved_are_unknown_if_those_of_a_graph_are() -> None:
@@ -311,7 +311,7 @@ def test_compile_times_are_compared_where_they_were_measured_alike() -> None:
             assert isinstance(start, Start)
             sides.append([*records, Run(number=number, settings=start.settings)])
         figures = compared(sides[0], sides[1]).figures
-        return next(one.not_compared for one in figures if one.what == "compile CPU")
+        return next(figure.not_compared for figure in figures if figure.what == "compile CPU")
 
     assert compile_cpu(1, 2).endswith("s first")
     assert compile_cpu(2, 3) == ""
@@ -410,17 +410,17 @@ def test_less_memory_behind_a_new_graph_break_is_no_gain() -> None:
 
     def halved(records: list[AnyRecord]) -> list[AnyRecord]:
         return [
-            structs.replace(one, peak_bytes=(one.peak_bytes or 0) // 2)
-            if isinstance(one, MemoryPlan)
-            else one
-            for one in records
+            structs.replace(record, peak_bytes=(record.peak_bytes or 0) // 2)
+            if isinstance(record, MemoryPlan)
+            else record
+            for record in records
         ]
 
     def peak(base: list[AnyRecord], run: list[AnyRecord]) -> tuple[str, bool]:
         found = compared(base, run)
         (figure,) = [one for one in found.figures if one.what == "memory peak"]
         return change_text(figure), any(
-            one.words.startswith("memory peak") for one in found.effects
+            effect.words.startswith("memory peak") for effect in found.effects
         )
 
     plain = [one for one in base_run() if not isinstance(one, GraphBreak)]
@@ -443,7 +443,7 @@ def test_kernels_of_many_layers_that_changed_alike_are_one_line() -> None:
     (alike,) = [one for one in with_new(*["relu"] * 9) if "new" in one]
     assert alike.split("  ")[1:3] == ["k100, k101, k102 and 6 more relu ×9", "new, +28 −0 lines"]
     rows = with_new(*(f"label {at}" for at in range(30)))
-    assert sum("new" in one for one in rows) == 12
+    assert sum("new" in row for row in rows) == 12
     assert rows[-1] == "  18 more"
 
 
@@ -475,6 +475,6 @@ def test_a_recompile_there_and_back_shows_what_it_met() -> None:
 
     run = [*base_run(), again(1, "A", "B"), again(2, "B", "A")]
     found = compared(base_run(), run)
-    (change,) = [one for one in found.recompiles if "self.mlp" in one.what]
+    (change,) = [recompile for recompile in found.recompiles if "self.mlp" in recompile.what]
     assert change.what.endswith("self.mlp A → B → A")
-    assert any("self.mlp A → B → A" in one.words for one in found.effects)
+    assert any("self.mlp A → B → A" in effect.words for effect in found.effects)

@@ -97,7 +97,9 @@ def test_the_peak_is_unknown_if_a_graph_runs_on_aten() -> None:
     assert found.second.peak_bytes is None
     assert found.first.peak_bytes is not None
     alone = Recording([*block_trace(), call])
-    assert {one.name: one.value for one in numbers(alone, summarise(alone))}["memory peak"] is None
+    assert {number.name: number.value for number in numbers(alone, summarise(alone))}[
+        "memory peak"
+    ] is None
 
 
 def places(kernel: Kernel) -> list[tuple[str, int]]:
@@ -125,7 +127,7 @@ def test_what_ended_the_recording_of_both_is_said_once_in_full() -> None:
     lines = to_text(explain(cut), 100).splitlines()
     words = "Speed of the two engines not measured: interrupted after 4 min 43 s (timing)"
     assert words in lines
-    assert sum("interrupted" in one for one in lines) == 1
+    assert sum("interrupted" in line for line in lines) == 1
 
 
 @pytest.mark.parametrize(
@@ -135,10 +137,10 @@ def test_against_eager_no_ratio_is_shown_that_means_nothing(
     both: Recording, noise: float, shown: str
 ) -> None:
     records = [
-        replace(one, speedup=0.7, noise=noise, in_noise=noise > 0)
-        if isinstance(one, Speed)
-        else one
-        for one in both.records
+        replace(record, speedup=0.7, noise=noise, in_noise=noise > 0)
+        if isinstance(record, Speed)
+        else record
+        for record in both.records
     ]
     lines = to_text(explain(Recording(records), 110, 40, ()), 110).splitlines()
     rows = [line for line in lines if line.startswith(("inductor  ", "tcw  "))]
@@ -157,6 +159,6 @@ def test_json_has_each_engine(both: Recording) -> None:
     assert found.comparison is not None
     assert (found.comparison.first, found.comparison.second) == ("inductor", "tcw")
     assert found.comparison.speedup == 2.0
-    assert [one.engine for one in found.engines] == ["inductor", "tcw"]
+    assert [engine.engine for engine in found.engines] == ["inductor", "tcw"]
     assert {kernel.engine for kernel in found.kernels} == {"inductor", "tcw"}
     assert report(Recording(block_trace())).comparison is None

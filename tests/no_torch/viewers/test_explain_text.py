@@ -174,11 +174,11 @@ def test_what_an_option_asked_for_and_is_missing_comes_first() -> None:
     missing = Warned(message="no sm_99 code is predicted: tcw knows sm_90", asked=True)
     records = [*traces.opening(settings), missing, Warned(message="another"), *traces.clean()[-4:]]
     lines = text(records).splitlines()
-    place = next(n for n, one in enumerate(lines) if one.startswith("no sm_99 code is predicted"))
+    place = next(n for n, line in enumerate(lines) if line.startswith("no sm_99 code is predicted"))
     assert place <= 4
     assert "no code for sm_99 predicted" in lines[0]
-    assert sum("sm_99 code" in one for one in lines) == 1
-    assert any(one.startswith("note") and "another" in one for one in lines)
+    assert sum("sm_99 code" in line for line in lines) == 1
+    assert any(line.startswith("note") and "another" in line for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -27,8 +27,8 @@ def start(compile_id: str, line: int, name: str = "forward", **more: int) -> Fra
 
 def names(*starts: FrameStart, source: str = SOURCE) -> list[str]:
     records = [Text(hash="a", body=source), Source(file="/m.py", text="a"), *starts]
-    found = FunctionNames(Recording(records))
-    return [found.of(one.compile_id, one.function) for one in starts]
+    function_names = FunctionNames(Recording(records))
+    return [function_names.of(one.compile_id, one.function) for one in starts]
 
 
 def test_a_shared_name_has_its_class() -> None:

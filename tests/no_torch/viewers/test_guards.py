@@ -92,7 +92,7 @@ def text(*records: AnyRecord, detail: str = "", width: int = 100) -> str:
 
 
 def test_what_a_caller_can_change_comes_first() -> None:
-    assert [(one.name, one.value) for one in groups(*GUARDS).conditions] == [
+    assert [(condition.name, condition.value) for condition in groups(*GUARDS).conditions] == [
         ("x", "f32[4, 8] stride (8, 1) cpu"),
         ("step", "3"),
         ("items", "list of 2"),
@@ -109,7 +109,7 @@ def test_what_a_caller_can_change_comes_first() -> None:
 
 
 def test_the_others_by_kind() -> None:
-    kinds = {one.kind: (len(one.guards), one.words) for one in groups(*GUARDS).kinds}
+    kinds = {kind.kind: (len(kind.guards), kind.words) for kind in groups(*GUARDS).kinds}
     assert kinds == {
         "CONSTANT_MATCH": (4, "4 values unchanged"),
         "EMPTY_NN_MODULE_HOOKS_DICT": (3, "no hooks on 2 modules"),

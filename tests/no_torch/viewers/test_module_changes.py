@@ -121,18 +121,18 @@ def test_inputs_of_another_size_are_named_unless_it_is_symbolic(size: int | str)
 def test_another_engine_is_the_first_effect_and_its_code_none() -> None:
     records = block_trace()
     engine = structs.replace(records[0].settings, engine="tcw")  # type: ignore[union-attr]
-    first = next(one for one in records if isinstance(one, Kernel))
+    first = next(record for record in records if isinstance(record, Kernel))
     text = Text(hash="other", body="void other();")
     other = structs.replace(first, text="other")
-    run = [other if one is first else one for one in records[1:]]
+    run = [other if record is first else record for record in records[1:]]
     run = [structs.replace(records[0], settings=engine), text, *run]
     found = difference(Recording(records), Recording(run))
-    assert [one.kind for one in found.changed_kernels] == ["changed"]
+    assert [kernel.kind for kernel in found.changed_kernels] == ["changed"]
     (only,) = found.effects
     assert only.words == "compiled by tcw instead of inductor"
     assert only.cause == "engine inductor → tcw"
     fewer = [one for one in run if one is not other]
-    words = [one.words for one in difference(Recording(records), Recording(fewer)).effects]
+    words = [effect.words for effect in difference(Recording(records), Recording(fewer)).effects]
     assert words[0] == "compiled by tcw instead of inductor: loop nests 37 → 34, kernels 37 → 36"
 
 
@@ -141,7 +141,8 @@ def test_the_value_of_a_constant_is_told() -> None:
 
     def dropout(*arguments: str) -> list[Node]:
         return [
-            structs.replace(node("dropout", line=n), args=one) for n, one in enumerate(arguments)
+            structs.replace(node("dropout", line=n), args=argument)
+            for n, argument in enumerate(arguments)
         ]
 
     assert effects(dropout("x, 0.1, True"), dropout("y_1, 0.1, True")) == []
@@ -177,6 +178,6 @@ def test_what_was_written_is_told_beside_a_new_break(edited: bool) -> None:
     base = recorded(before, (("relu", 2), ("mul", 3), ("add", 4)))
     first = "gelu" if edited else "relu"
     run = recorded(after, ((first, 2),), (("mul", 4), ("add", 5)))
-    found = [one.words for one in difference(base, run).effects]
+    found = [effect.words for effect in difference(base, run).effects]
     told = ["gelu is new", "relu is gone"] if edited else []
     assert found == ["graphs 1 → 2", *told]

@@ -131,7 +131,7 @@ def test_a_branch_on_the_rank() -> None:
 
 def test_a_size() -> None:
     found = first(member(0, *compiled(RELU)), member(1, *compiled(RELU, rows=6)))
-    assert [one.words for one in found.sides] == ["gets x as f32 4×8", "gets x as f32 6×8"]
+    assert [side.words for side in found.sides] == ["gets x as f32 4×8", "gets x as f32 6×8"]
     assert (found.subject, found.place and found.place.line) == (1, 2)
     assert "different sizes" in found.why
     assert "drop_last" in found.fix
@@ -157,7 +157,7 @@ def test_a_collective_that_only_one_starts() -> None:
 
 def test_sizes_of_collectives() -> None:
     found = first(member(0, sent(10, 2)), member(1, sent(10, 3)))
-    assert [one.ranks for one in found.waits] == [(0,), (1,)]
+    assert [wait.ranks for wait in found.waits] == [(0,), (1,)]
     assert found.waits[0].because == "rank 1 is in all_reduce f32 3"
 
 
@@ -250,7 +250,7 @@ def looked_up(device: int, rows: int = 4) -> list[AnyRecord]:
 
 def missed(*members: RankMember) -> list[str]:
     base, run = (one.recording for one in members)
-    return [one.because for one in cache_changes(Alignment(base, run))]
+    return [change.because for change in cache_changes(Alignment(base, run))]
 
 
 def test_the_number_of_a_gpu_is_a_rank_s_own() -> None:
@@ -264,7 +264,7 @@ def test_the_number_of_a_gpu_is_a_rank_s_own() -> None:
 def test_ranks_do_not_follow_each_other() -> None:
     """One that fails before another compiles has not warmed the cache for it."""
     ranks = [member(rank, *looked_up(rank), time=9.0 - 5 * rank).recording for rank in range(2)]
-    several = Several([Process(Path(f"{n}.tcw"), one) for n, one in enumerate(ranks)])
+    several = Several([Process(Path(f"{n}.tcw"), rank) for n, rank in enumerate(ranks)])
     text = to_text(report(several, 100, 40, "f"), 100)
     assert "after rank" not in text
     assert "against" not in text

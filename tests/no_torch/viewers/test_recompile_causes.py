@@ -50,7 +50,7 @@ def test_a_value_that_changes_in_every_call_is_one_cause() -> None:
     (cause,) = found.recompiles
     assert cause.calls == (2, 3, 4, 5, 6, 7, 8)
     assert cause.values == ("0", "1", "2", "3", "4", "5", "6", "7")
-    assert [one.kind for one in found.findings] == ["fallback", "recompile"]
+    assert [finding.kind for finding in found.findings] == ["fallback", "recompile"]
     assert found.findings[0].title == (
         "forward runs eagerly from call 9 on: the recompile limit was reached"
     )
@@ -76,7 +76,9 @@ def test_a_call_that_recompiles_when_it_is_repeated_is_no_all_clear() -> None:
 
 
 def test_a_script_repeats_no_call() -> None:
-    records = [one for one in repeated_recompiles() if not isinstance(one, CallStart)]
+    records = [
+        recompile for recompile in repeated_recompiles() if not isinstance(recompile, CallStart)
+    ]
     (finding,) = summary(records).findings
     assert finding.title.startswith("forward 3 times recompiled: step ")
 
@@ -115,8 +117,8 @@ def test_a_recompile_for_what_item_returned_belongs_to_the_break() -> None:
     assert finding.compile_ids == ("0/0", "1/1")
     assert len(found.recompiles) == 1
     another = msgspec.structs.replace(failed, name="y", source="L['y']")
-    other = [msgspec.structs.replace(again, failed=(another,)) if one is again else one
-             for one in records]  # fmt: skip
+    other = [msgspec.structs.replace(again, failed=(another,)) if record is again else record
+             for record in records]  # fmt: skip
     assert [one.kind for one in summary(other).findings] == ["recompile", "break"]
 
 
@@ -366,8 +368,8 @@ def test_attributes_that_change_alike_are_two_causes() -> None:
     passed = msgspec.structs.replace(
         again[1], failed=(msgspec.structs.replace(again[1].failed[0], name="step"),)
     )
-    (one,) = recompile_causes(Recording([*traces.opening(), again[0], passed]))
-    assert one.compile_ids == ("0/1", "0/2")
+    (recompile_cause,) = recompile_causes(Recording([*traces.opening(), again[0], passed]))
+    assert recompile_cause.compile_ids == ("0/1", "0/2")
 
 
 def test_a_recompile_limit_names_what_used_it_up() -> None:
@@ -389,7 +391,7 @@ def test_the_attempt_that_reached_the_limit_is_no_recompile() -> None:
     found = summary(records)
     (cause,) = found.recompiles
     assert cause.calls == (2, 3, 4, 5, 6, 7, 8)
-    titles = [one.title for one in found.findings]
+    titles = [finding.title for finding in found.findings]
     assert titles[1].startswith("calls 2–8 recompiled forward 7 times: ")
     assert found.findings[0].notes == ("7 of 7 recompiles for step 0 → 1 → 2 → …",)
 

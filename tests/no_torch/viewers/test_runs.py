@@ -103,14 +103,14 @@ def test_a_run_of_both_engines_has_a_part_for_each() -> None:
         ]
     )
     assert not recording.engines
-    one = recording.runs[1]
-    assert list(one.engines) == ["inductor", "tcw"]
-    assert one.engines["inductor"].graphs["0/0"].code == "inductor's"
-    assert one.engines["tcw"].graphs["0/0"].code == "ours"
-    start_of_part = one.engines["tcw"].start
+    run = recording.runs[1]
+    assert list(run.engines) == ["inductor", "tcw"]
+    assert run.engines["inductor"].graphs["0/0"].code == "inductor's"
+    assert run.engines["tcw"].graphs["0/0"].code == "ours"
+    start_of_part = run.engines["tcw"].start
     assert start_of_part is not None
     assert start_of_part.settings.engine == "tcw"
-    assert one.all(EngineSpeed)
+    assert run.all(EngineSpeed)
     assert not recording.runs[2].engines
     assert recording.runs[2].graphs["0/0"].code == "alone"
 

@@ -54,14 +54,14 @@ def test_a_break_compiled_three_times_is_one_site(block: Summary) -> None:
 
 
 def test_ranked_by_measured_cost(block: Summary) -> None:
-    costs = [(one.kind, one.cost) for one in block.findings]
+    costs = [(finding.kind, finding.cost) for finding in block.findings]
     assert costs == [
         ("recompile", "12.8 s"),
         ("recompile", "7.3 s"),
         ("break", "+1 graph"),
         ("break", "+1 graph"),
     ]
-    assert [one.title for one in block.findings[2:]] == [
+    assert [finding.title for finding in block.findings[2:]] == [
         "branch on tensor data (GB0170)",
         "print() (GB0059)",
     ]
@@ -189,7 +189,7 @@ def test_a_factor_with_much_noise_is_given_as_what_is_certain(
     speed = traces.speed(eager, compiled, noise=noise)
     found = summary([*traces.clean()[:-3], speed, traces.end()])
     assert found.verdict.text.startswith(words)
-    costs = [one.cost for one in found.findings if one.kind == "slower"]
+    costs = [finding.cost for finding in found.findings if finding.kind == "slower"]
     assert costs == (["slower"] if compiled > eager else []), "no figure that is not certain"
 
 
@@ -243,17 +243,17 @@ def test_a_break_that_a_library_asks_for_is_one_finding() -> None:
 def test_a_break_before_all_operations_adds_no_graph() -> None:
     rest = Graph(id="1/0", kind="captured", compile_id="1/0", nodes=(), ops=2)
     records = [*traces.opening(), traces.graph_break(), traces.resumed("1/0"), rest, traces.end()]
-    (found,) = summary(records).findings
-    assert (found.cost, found.notes[0]) == ("cut", "no graph precedes it")
+    (finding,) = summary(records).findings
+    assert (finding.cost, finding.notes[0]) == ("cut", "no graph precedes it")
     before = Graph(id="0/0", kind="captured", compile_id="0/0", nodes=(), ops=2)
-    (found,) = summary([*records[:-1], before, records[-1]]).findings
-    assert found.cost == "+1 graph"
+    (finding,) = summary([*records[:-1], before, records[-1]]).findings
+    assert finding.cost == "+1 graph"
 
 
 def test_a_break_whose_rest_compiles_to_nothing_adds_no_graph() -> None:
     records = [*traces.opening(), *traces.frame(), traces.graph_break(), traces.end()]
-    (found,) = summary(records).findings
-    assert (found.cost, found.notes[0]) == ("cut", "no graph follows it")
+    (finding,) = summary(records).findings
+    assert (finding.cost, finding.notes[0]) == ("cut", "no graph follows it")
     growing = traces.without(records, End)
     assert summary(growing).findings[0].cost == "cut"
 
@@ -282,7 +282,7 @@ def test_symbolic_crossings_have_no_bytes() -> None:
 
 def test_our_advice_comes_before_torchs() -> None:
     (finding,) = summary([traces.graph_break()]).findings
-    assert [one.by for one in finding.fixes] == ["tcw", "torch"]
+    assert [fix.by for fix in finding.fixes] == ["tcw", "torch"]
     assert finding.code == "torch.where(…)"
 
 
@@ -338,7 +338,7 @@ def test_predictions_are_no_part_of_the_sums() -> None:
     ]
     found = summary([predicted, *phases])
     assert found.fusion.rejected == {}
-    assert [(one.stage, one.seconds) for one in found.stages] == [("capture", 4)]
+    assert [(stage.stage, stage.seconds) for stage in found.stages] == [("capture", 4)]
 
 
 def test_build_threads_are_kept_apart() -> None:
@@ -348,8 +348,11 @@ def test_build_threads_are_kept_apart() -> None:
         Phase(id=3, name="compile_file", start=1, seconds=9, thread=2),
     ]
     found = summary(list(phases))
-    assert [(one.stage, one.seconds) for one in found.stages] == [("build", 6), ("capture", 4)]
-    built = {one.name: one for one in found.phases}["compile_file"]
+    assert [(stage.stage, stage.seconds) for stage in found.stages] == [
+        ("build", 6),
+        ("capture", 4),
+    ]
+    built = {phase.name: phase for phase in found.phases}["compile_file"]
     assert (built.self_seconds, built.beside_seconds) == (0, 9)
 
 
@@ -361,7 +364,7 @@ def test_own_time_of_phases_adds_up() -> None:
         Phase(id=3, name="pass", start=2, seconds=4, parent=2),
         Phase(id=4, name="g++", start=3, seconds=1, parent=3),
     ]
-    found = {one.name: one for one in summary(list(phases)).phases}
+    found = {phase.name: phase for phase in summary(list(phases)).phases}
     assert (found["pass"].seconds, found["pass"].self_seconds, found["pass"].count) == (6, 5, 2)
     assert sum(one.self_seconds for one in found.values()) == 10
 
@@ -449,9 +452,9 @@ def test_both_distances_from_float64_are_said(within: bool) -> None:
     )
     found = summary([numbers])
     words = "off float64 by 0.25, eager by 0.12"
-    assert [f"assert_close; {words}" in one.notes[0] for one in found.findings] == [True] * (
-        not within
-    )
+    assert [f"assert_close; {words}" in finding.notes[0] for finding in found.findings] == [
+        True
+    ] * (not within)
     assert (numerics_words(numbers) == f"max error 0.5 ({words})") is within
 
 

@@ -49,9 +49,9 @@ def test_parts_that_take_more_than_the_call_keep_their_ratio() -> None:
     records = [one for one in profiles.block_profile() if not isinstance(one, Account)]
     (found,) = profiles_of(Recording([*records, side]))
     (table,) = account_tables(found)
-    bars = [one.text.count("█") for one in account_lines(table, unit_for(1e-4), 140, 1)]
+    bars = [line.text.count("█") for line in account_lines(table, unit_for(1e-4), 140, 1)]
     assert max(bars) == 2 * sorted(bars)[-2] > 0
-    rows = [one.text for one in account_lines(table, unit_for(1e-4), 100, 1)]
+    rows = [line.text for line in account_lines(table, unit_for(1e-4), 100, 1)]
     assert any("remainder" in row and "other, slower rounds" in row for row in rows)
 
 
@@ -64,7 +64,7 @@ def test_parts_that_take_more_than_the_call_keep_their_ratio() -> None:
     ],
 )
 def test_a_peak_is_as_exact_as_the_system_counts_it(eager: int, compiled: int, shown: str) -> None:
-    (head,) = (one for one in profiles.modes() if isinstance(one, CallProfile))
+    (head,) = (mode for mode in profiles.modes() if isinstance(mode, CallProfile))
     head = structs.replace(head, eager_peak_bytes=eager, compiled_peak_bytes=compiled)
     peak = memory_lines(head)[1].text
     assert " ".join(peak.split()) == f"peak of one call {shown}"

@@ -74,8 +74,10 @@ class Difference:
     @property
     def changed_kernels(self) -> tuple[KernelChange, ...]:
         """Changed kernels, those predicted for a GPU last."""
-        found = [one for one in self.kernels if one.kind != "same"]
-        return tuple(sorted(found, key=lambda one: (one.after or one.before)[0].predicted))
+        kernels = [kernel for kernel in self.kernels if kernel.kind != "same"]
+        return tuple(
+            sorted(kernels, key=lambda change: (change.after or change.before)[0].predicted)
+        )
 
     @cached_property
     def verdict(self) -> WhatIfVerdict:
@@ -84,7 +86,9 @@ class Difference:
     @property
     def nothing(self) -> bool:
         """Whether the two are equal in everything compared except times."""
-        counted = any(one.changed for one in self.figures if one.unit not in ("seconds", "error"))
+        counted = any(
+            figure.changed for figure in self.figures if figure.unit not in ("seconds", "error")
+        )
         lists = (self.graphs, self.breaks, self.recompiles, self.guards, self.decisions.changes)
         return not (counted or any(lists) or self.decisions.followed or self.changed_kernels)
 

@@ -79,7 +79,7 @@ class Alignment:
 
     def base_file(self, name: str) -> str:
         """The base's name of a run's file; "" if the base has no such file."""
-        return next((one for one in self.base.files if self.file(one) == name), "")
+        return next((file for file in self.base.files if self.file(file) == name), "")
 
     def lines(self, file: str) -> Mapping[int, int]:
         """Lines of a base's file -> lines of the run's, for those that both have."""
@@ -139,7 +139,7 @@ class Alignment:
         """How many nodes the graph has in the base and in the run; 0 if it is not recorded."""
         names = (f"{graph}/lowered", graph)
         return [
-            next((len(side.graphs[one].nodes) for one in names if one in side.graphs), 0)
+            next((len(side.graphs[name].nodes) for name in names if name in side.graphs), 0)
             for side in (self.base, self.run)
         ]
 
@@ -173,7 +173,7 @@ class Alignment:
         for end in range(len(parts), 1, -1):
             graph = "/".join(parts[1:end])
             if base_graph(graph) in map(base_graph, self.base.graphs):
-                renamed = (self.node(base_graph(graph), one) for one in names.split("+"))
+                renamed = (self.node(base_graph(graph), part) for part in names.split("+"))
                 return head + slash + "+".join(renamed)
         return decision
 

@@ -77,41 +77,43 @@ def _kind(lookup: CacheLookup) -> tuple[str, str]:
 
 def _misses(alignment: Alignment) -> Iterator[CacheChange]:
     base, run = alignment.base, alignment.run
-    known = grouped((_kind(one), one) for one in base.all(CacheLookup))
+    known = grouped((_kind(lookup), lookup) for lookup in base.all(CacheLookup))
     parts = _Components(base), _Components(run)
     missed: list[tuple[_Why, CacheLookup]] = []
     unexplained: list[CacheLookup] = []
     of_compile: dict[str, _Why] = {}
-    for one in run.all(CacheLookup):
-        others = known.get(_kind(one), [])
+    for lookup in run.all(CacheLookup):
+        others = known.get(_kind(lookup), [])
         why: _Why = (GONE, None)
-        if one.verdict != "miss" or not others:
+        if lookup.verdict != "miss" or not others:
             continue
-        if any(one.key and one.key == other.key for other in others):
-            served = any(other.key == one.key and other.verdict == "hit" for other in others)
+        if any(lookup.key and lookup.key == other.key for other in others):
+            served = any(other.key == lookup.key and other.verdict == "hit" for other in others)
             if follows(run, base) or not (follows(base, run) or served):
                 continue  # it ran first, or both began cold
-        elif one.compile_id in of_compile:
-            why = of_compile[one.compile_id]  # later keys are made of what the first was
-        elif not one.components:
-            unexplained.append(one)
+        elif lookup.compile_id in of_compile:
+            why = of_compile[lookup.compile_id]  # later keys are made of what the first was
+        elif not lookup.components:
+            unexplained.append(lookup)
             continue
         else:
-            why = _reason(alignment, one, others, parts)
-        of_compile.setdefault(one.compile_id, why)
-        missed.append((why, one))
-    for one in unexplained:  # a miss of the same compile in another cache tells
-        missed.append((of_compile.get(one.compile_id, (UNKNOWN, None)), one))
+            why = _reason(alignment, lookup, others, parts)
+        of_compile.setdefault(lookup.compile_id, why)
+        missed.append((why, lookup))
+    for cache_lookup in unexplained:  # a miss of the same compile in another cache tells
+        missed.append((of_compile.get(cache_lookup.compile_id, (UNKNOWN, None)), cache_lookup))
     for (because, line), lookups in grouped(missed).items():
         yield CacheChange(False, _missed_words(lookups, run), line, because)
 
 
 def _missed_words(lookups: Sequence[CacheLookup], run: Recording) -> str:
-    compiles = {one.compile_id: None for one in lookups if one.compile_id}
-    seconds = sum(one.seconds for one in run.all(FrameEnd) if one.compile_id in compiles)
+    compiles = {lookup.compile_id: None for lookup in lookups if lookup.compile_id}
+    seconds = sum(
+        frame_end.seconds for frame_end in run.all(FrameEnd) if frame_end.compile_id in compiles
+    )
     took = f"; compiling took {seconds_text(seconds)}" if seconds else ""
     where = f" in {listed(list(compiles)[:_SHOWN])}" if compiles else ""
-    return f"{_counted(Counter(one.cache for one in lookups))} missed{where}{took}"
+    return f"{_counted(Counter(lookup.cache for lookup in lookups))} missed{where}{took}"
 
 
 def _counted(caches: Mapping[str, int]) -> str:
@@ -123,13 +125,15 @@ def _served(base: Recording, run: Recording) -> Iterator[CacheChange]:
     """What is served in the run, and was not in the base."""
 
     def hits(recording: Recording) -> dict[str, list[CacheLookup]]:
-        found = recording.all(CacheLookup)
-        return grouped((one.cache, one) for one in found if one.verdict == "hit")
+        lookups = recording.all(CacheLookup)
+        return grouped((lookup.cache, lookup) for lookup in lookups if lookup.verdict == "hit")
 
     before, after = hits(base), hits(run)
     more = {name: len(found) - len(before.get(name, [])) for name, found in after.items()}
     if gained := _counted(more):
-        longest = max(sum(one.saved_seconds or 0.0 for one in found) for found in after.values())
+        longest = max(
+            sum(lookup.saved_seconds or 0.0 for lookup in found) for found in after.values()
+        )
         saved = f"; {seconds_text(longest)} of compiling saved" if longest else ""
         yield CacheChange(True, f"served by caches: {gained}{saved}")
 
@@ -144,7 +148,7 @@ class _Components:
     def key(self, lookup: CacheLookup) -> Key:
         found = self._known.get(lookup.components)
         if found is None:
-            texts = [self._recording.text(one) for one in lookup.components]
+            texts = [self._recording.text(component) for component in lookup.components]
             found = self._known[lookup.components] = key_of_texts(
                 lookup.graph or lookup.compile_id, texts
             )
@@ -159,7 +163,7 @@ def _reason(
 ) -> _Why:
     """What of the key changed against the nearest of the base, and the user's line behind it."""
     key = parts[1].key(lookup)
-    keys = [parts[0].key(one) for one in others if one.components]
+    keys = [parts[0].key(cache_lookup) for cache_lookup in others if cache_lookup.components]
     other = nearest_key(key, keys)
     if other is None or not key.components:
         return UNKNOWN, None

@@ -81,8 +81,8 @@ class Causes:
         versions: Sequence[SettingChange],
         lines: Sequence[MatchedLine],
     ) -> None:
-        edits = [one for one in edits_of(alignment) if one.is_code]
-        self._edits = [one for one in edits if any(one.covers(line) for line in lines)]
+        edits = [edit for edit in edits_of(alignment) if edit.is_code]
+        self._edits = [edit for edit in edits if any(edit.covers(line) for line in lines)]
         self._others = edits
         self._captured = _captured_functions(alignment)
         self._lines = lines
@@ -99,15 +99,15 @@ class Causes:
                     return self._words(edit, line)
         if self._given:
             return ", ".join(
-                f"{one.name} {one.before or 'default'} → {one.after or 'default'}"
-                for one in self._given
+                f"{change.name} {change.before or 'default'} → {change.after or 'default'}"
+                for change in self._given
             )
         if len(self._edits) == 1:
             only = self._edits[0]
             return self._words(only, next(line for line in self._lines if only.covers(line)))
         if self._edits:
             return ""
-        inside = [one for one in self._others if one.first in self._captured]
+        inside = [other for other in self._others if other.first in self._captured]
         left = inside or self._others
         return self._words(left[0], left[0].first) if len(left) == 1 else ""
 

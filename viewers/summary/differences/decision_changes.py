@@ -108,11 +108,21 @@ def decision_changes(alignment: Alignment) -> DecisionChanges:
     changes, elsewhere = _without_renamed(changes, before, after, alignment)
     followed += elsewhere
     # a pair that a veto on its nodes keeps apart is not listed beside the veto itself
-    vetoes = {one.graph for one in changes if one.change == "vetoed"}
+    vetoes = {
+        decision_change.graph for decision_change in changes if decision_change.change == "vetoed"
+    }
     apart = {one.id for one in after.values() if one.vetoed and one.graph in vetoes}
-    changes = [one for one in changes if not (one.change == "gone" and one.id in apart)]
-    listed = [one for one in changes if one.kind == "fuse" or one.change not in ("new", "gone")]
-    listed.sort(key=lambda one: _ORDER.index(one.change))
+    changes = [
+        decision_change
+        for decision_change in changes
+        if not (decision_change.change == "gone" and decision_change.id in apart)
+    ]
+    listed = [
+        decision_change
+        for decision_change in changes
+        if decision_change.kind == "fuse" or decision_change.change not in ("new", "gone")
+    ]
+    listed.sort(key=lambda decision_change: _ORDER.index(decision_change.change))
     return DecisionChanges(tuple(listed), alike, followed + len(changes) - len(listed))
 
 
@@ -131,17 +141,17 @@ def _without_renamed(
     ]
     kept = []
     taken: Counter[tuple[str, str]] = Counter()
-    for one in changes:
-        fuses = one.kind == "fuse" and one.change in ("gone", "new")
-        if fuses and not alignment.same(one.graph):
-            name = unnumbered(one.subject)
+    for change in changes:
+        fuses = change.kind == "fuse" and change.change in ("gone", "new")
+        if fuses and not alignment.same(change.graph):
+            name = unnumbered(change.subject)
             more = counts[0][name] - counts[1][name]
-            if one.change == "new" and counts[0][name] and alignment.grew(one.graph):
+            if change.change == "new" and counts[0][name] and alignment.grew(change.graph):
                 continue  # more of the same
-            if taken[one.change, name] >= (more if one.change == "gone" else -more):
+            if taken[change.change, name] >= (more if change.change == "gone" else -more):
                 continue
-            taken[one.change, name] += 1
-        kept.append(one)
+            taken[change.change, name] += 1
+        kept.append(change)
     return kept, len(changes) - len(kept)
 
 
@@ -185,20 +195,20 @@ def _choices(
     numbers those."""
     found: dict[Hashable, _Choice] = {}
     ids: set[str] = set()
-    for one in recording.decisions.decided.values():
-        id = id_of(one.id)
+    for decided in recording.decisions.decided.values():
+        id = id_of(decided.id)
         names = split_id(id)[2]
-        ids.add(one.id)
+        ids.add(decided.id)
         found[id] = _Choice(
-            id=one.id,
-            graph=base_graph(one.graph),
-            kind=one.kind,
+            id=decided.id,
+            graph=base_graph(decided.graph),
+            kind=decided.kind,
             subject=" + ".join(name.removesuffix(GONE) for name in names),
-            choice=one.choice,
+            choice=decided.choice,
             parts=frozenset(names),
-            overridden=one.overridden,
-            refused=one.refused,
-            reason=one.reason,
+            overridden=decided.overridden,
+            refused=decided.refused,
+            reason=decided.reason,
         )
     labels = node_labels(recording)
     known = matching.identities(recording.all(SchedulerNode), rename)

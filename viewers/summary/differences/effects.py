@@ -81,19 +81,19 @@ _TONES: dict[FactStanding, EffectTone] = {"worse": "bad", "different": "neutral"
 def _of_facts(facts: FactChanges, *groups: str) -> Iterator[Effect]:
     """What is new in these groups, then what is gone."""
     for group in groups:
-        for one in sorted(facts.changed(group), key=lambda one: bool(one.before)):
-            if one.fact.name != WRONG_RESULTS and not ON_STACK.match(one.fact.name):
-                change = one.change
+        for count in sorted(facts.changed(group), key=lambda count: bool(count.before)):
+            if count.fact.name != WRONG_RESULTS and not ON_STACK.match(count.fact.name):
+                change = count.change
                 tone = _TONES[change.standing]
-                yield Effect(_KINDS[group], tone, change.words, line=one.line)
+                yield Effect(_KINDS[group], tone, change.words, line=count.line)
 
 
 def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ...]:
     """All effects, the most important first. Empty if only times differ."""
     facts = difference.facts
     operations = operation_changes(alignment)
-    sizes = sorted(_of_facts(facts, "size"), key=lambda one: one.tone != "bad")
-    lost = [one for one in sizes if one.tone == "bad"]
+    sizes = sorted(_of_facts(facts, "size"), key=lambda fact: fact.tone != "bad")
+    lost = [size for size in sizes if size.tone == "bad"]
     found = [
         *_of_facts(facts, "failure"),
         *_numerics(facts),
@@ -109,40 +109,42 @@ def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ..
         # graphs that are cut elsewhere have other kernels throughout; edited lines still tell
         edits = edits_of(alignment)
         operations = tuple(
-            one
-            for one in operation_changes(alignment, whole=True)
-            if one.line is not None and any(edit.covers(one.line) for edit in edits)
+            change
+            for change in operation_changes(alignment, whole=True)
+            if change.line is not None and any(edit.covers(change.line) for edit in edits)
         )
         found += _operations(in_every_layer(operations))
     else:
         changes = tuple(in_every_layer(by_module(operations, alignment)))
         # where operations only went, that is what happened to the fusions too
-        first = [one for one in changes if one.telling or all(one.gone for one in changes)]
-        first.sort(key=lambda one: one.kind.startswith("many"))
+        first = [
+            change for change in changes if change.telling or all(change.gone for change in changes)
+        ]
+        first.sort(key=lambda change: change.kind.startswith("many"))
         found += _operations(inputs_together(first))
         found += _larger_errors(facts)
         found += _engines(difference)
         found += _fusions(difference)
-        found += _operations(one for one in changes if one not in first)
+        found += _operations(change for change in changes if change not in first)
         found += [*_kernels(difference), *_memory(difference)]
     found += _of_facts(facts, "cudagraph-skip", "cudagraph-again")
     found += cache_effects(alignment, facts)
     lines = [one.line for one in found if one.line is not None]
-    lines += [one.line for one in operations if one.line is not None]
+    lines += [operation.line for operation in operations if operation.line is not None]
     causes = Causes(
         alignment,
-        [one for one in difference.settings if one.name not in _NOT_CAUSES],
+        [setting for setting in difference.settings if setting.name not in _NOT_CAUSES],
         versions_of(alignment.base, alignment.run),
         lines,
     )
     return tuple(
         replace(
-            one,
+            effect,
             count=count,
-            place=alignment.words(one.line) if one.line else "",
-            cause=one.cause or _cause(one, causes),
+            place=alignment.words(effect.line) if effect.line else "",
+            cause=effect.cause or _cause(effect, causes),
         )
-        for one, count in _grouped(found)
+        for effect, count in _grouped(found)
     )
 
 
@@ -155,7 +157,9 @@ def _cause(effect: Effect, causes: Causes) -> str:
 
 def _grouped(effects: Iterable[Effect]) -> Iterator[tuple[Effect, int]]:
     """Effects that differ only in torch's numbers (`add_3`): the first of them, and how many."""
-    groups = grouped(((one.kind, one.line, unnumbered(one.words)), one) for one in effects)
+    groups = grouped(
+        ((effect.kind, effect.line, unnumbered(effect.words)), effect) for effect in effects
+    )
     return ((group[0], len(group)) for group in groups.values())
 
 
@@ -202,8 +206,8 @@ def _backwards(alignment: Alignment) -> Iterator[Effect]:
 
     def kernels(recording: Recording) -> int:
         graphs = recording.graphs.values()
-        backwards = {base_graph(one.id) for one in graphs if one.kind == "backward"}
-        return sum(base_graph(one.graph) in backwards for one in real_kernels(recording))
+        backwards = {base_graph(graph.id) for graph in graphs if graph.kind == "backward"}
+        return sum(base_graph(kernel.graph) in backwards for kernel in real_kernels(recording))
 
     one, other = kernels(alignment.base), kernels(alignment.run)
     if bool(one) != bool(other):
@@ -221,7 +225,9 @@ def _graphs(facts: FactChanges) -> Iterator[Effect]:
 
 
 def _operations(changes: Iterable[OperationChange]) -> Iterator[Effect]:
-    return (Effect("operation", "neutral", operation_words(one), one.line) for one in changes)
+    return (
+        Effect("operation", "neutral", operation_words(change), change.line) for change in changes
+    )
 
 
 def _engines(difference: Difference) -> Iterator[Effect]:
@@ -229,10 +235,10 @@ def _engines(difference: Difference) -> Iterator[Effect]:
     base, run = difference.engines
     if base != run:
         counts = [
-            f"{one.what} {one.before:,.0f} → {one.after:,.0f}"
-            for one in difference.figures
-            if one.what in ("kernels", "loop nests") and one.changed
-            if one.before is not None and one.after is not None
+            f"{figure.what} {figure.before:,.0f} → {figure.after:,.0f}"
+            for figure in difference.figures
+            if figure.what in ("kernels", "loop nests") and figure.changed
+            if figure.before is not None and figure.after is not None
         ]
         words = f"compiled by {run} instead of {base}"
         yield Effect("kernel", "neutral", ": ".join(filter(None, (words, ", ".join(counts)))))
@@ -249,10 +255,14 @@ _FUSIONS: tuple[tuple[str, EffectTone, str], ...] = (
 def _fusions(difference: Difference) -> Iterator[Effect]:
     """Fusions that an override asked for, then those lost, then those gained."""
     for change, tone, words in _FUSIONS:
-        for one in difference.decisions.changes:
-            if one.kind == "fuse" and one.change == change:
-                reason = f" ({one.reason})" if change == "gone" and one.reason else ""
-                yield Effect("fusion", tone, words.format(one.subject) + reason)
+        for decision_change in difference.decisions.changes:
+            if decision_change.kind == "fuse" and decision_change.change == change:
+                reason = (
+                    f" ({decision_change.reason})"
+                    if change == "gone" and decision_change.reason
+                    else ""
+                )
+                yield Effect("fusion", tone, words.format(decision_change.subject) + reason)
 
 
 def _served(difference: Difference) -> set[str]:
@@ -261,7 +271,7 @@ def _served(difference: Difference) -> set[str]:
     found: list[set[str]] = []
     for side in (difference.base, difference.run):
         kernels = side.kernels.values()
-        found.append({one.graph for one in kernels if not (one.nodes or one.origins)})
+        found.append({kernel.graph for kernel in kernels if not (kernel.nodes or kernel.origins)})
     return found[0] ^ found[1]
 
 
@@ -278,26 +288,34 @@ _KERNELS: dict[str, tuple[EffectTone, str]] = {
 def _kernels(difference: Difference) -> Iterator[Effect]:
     served = _served(difference)
     across = len(set(difference.engines)) > 1
-    for one in difference.changed_kernels:
-        if any(kernel.graph.partition("@")[0] in served for kernel in (*one.before, *one.after)):
+    for changed_kernel in difference.changed_kernels:
+        if any(
+            kernel.graph.partition("@")[0] in served
+            for kernel in (*changed_kernel.before, *changed_kernel.after)
+        ):
             continue
-        tone, words = _KERNELS[one.kind]
+        tone, words = _KERNELS[changed_kernel.kind]
         if across and tone == "neutral":
             continue  # another engine's code is another one throughout
         before, after = (
             listed([kernel_label(kernel) for kernel in side], _NAMED)
-            for side in (one.before, one.after)
+            for side in (changed_kernel.before, changed_kernel.after)
         )
-        counts = {"counted": len(one.before), "count": len(one.after)}
+        counts = {"counted": len(changed_kernel.before), "count": len(changed_kernel.after)}
         yield Effect("kernel", tone, words.format(before=before, after=after, **counts))
 
 
 def _memory(difference: Difference) -> Iterator[Effect]:
-    for one in difference.figures:
-        if one.unit == "bytes" and one.changed and one.before is not None and one.after is not None:
-            sizes = bytes_change(int(one.before), int(one.after))
-            tone: EffectTone = "bad" if one.after > one.before else "good"
-            yield Effect("memory", tone, f"{one.what} {sizes}")
+    for figure in difference.figures:
+        if (
+            figure.unit == "bytes"
+            and figure.changed
+            and figure.before is not None
+            and figure.after is not None
+        ):
+            sizes = bytes_change(int(figure.before), int(figure.after))
+            tone: EffectTone = "bad" if figure.after > figure.before else "good"
+            yield Effect("memory", tone, f"{figure.what} {sizes}")
 
 
 def cache_effects(alignment: Alignment, facts: FactChanges | None = None) -> Iterator[Effect]:
@@ -306,9 +324,9 @@ def cache_effects(alignment: Alignment, facts: FactChanges | None = None) -> Ite
     changes = cache_changes(alignment)
     facts = facts or FactChanges(alignment)
     for better in (False, True):
-        for one in changes:
-            if one.better == better:
+        for change in changes:
+            if change.better == better:
                 tone: EffectTone = "good" if better else "bad"
-                yield Effect("cache", tone, one.words, one.line, cause=one.because)
+                yield Effect("cache", tone, change.words, change.line, cause=change.because)
         if not better:
             yield from _of_facts(facts, "bypass")

@@ -48,7 +48,10 @@ class FactChanges:
     def complete(self) -> tuple[bool, bool]:
         """Whether each side got as far as the other."""
         sides = (self.before, self.after)
-        ends = [{one.name for one in failures(side) if one.name != WRONG_RESULTS} for side in sides]
+        ends = [
+            {failure.name for failure in failures(side) if failure.name != WRONG_RESULTS}
+            for side in sides
+        ]
         return (True, True) if ends[0] == ends[1] else (not ends[0], not ends[1])
 
     @cached_property
@@ -87,8 +90,8 @@ class FactChanges:
         """Facts that only one side has, as far as the other is known."""
         known = (True, True) if groups == ("failure",) else self.complete
         return [
-            one
-            for one in self.counts
-            if one.fact.group in groups
-            if (known[0] and not one.before) or (known[1] and not one.after)
+            count
+            for count in self.counts
+            if count.fact.group in groups
+            if (known[0] and not count.before) or (known[1] and not count.after)
         ]

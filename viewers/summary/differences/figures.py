@@ -77,7 +77,11 @@ _NAMES = {"grad": "autograd"}
 
 def _torch_changes(base: Recording, run: Recording) -> list[SettingChange]:
     before, after = (
-        {name: value for one in side.all(TorchSettings) for name, value in one.changed.items()}
+        {
+            name: value
+            for settings in side.all(TorchSettings)
+            for name, value in settings.changed.items()
+        }
         for side in (base, run)
     )
     return [
@@ -97,8 +101,8 @@ def _words(value: Any) -> str:
 
 def engines_of(*recordings: Recording) -> tuple[str, ...]:
     """The engine of each."""
-    found = (settings_of(recording) for recording in recordings)
-    return tuple(settings.engine if settings else "" for settings in found)
+    generator = (settings_of(recording) for recording in recordings)
+    return tuple(settings.engine if settings else "" for settings in generator)
 
 
 def figures(base: Recording, run: Recording, facts: FactChanges) -> tuple[Figure, ...]:
@@ -134,7 +138,9 @@ def _other_conditions(
     if one is None or other is None:
         return ""
     runs = [found.number if (found := side.last(Run)) else 1 for side in (base, run)]
-    hits = [sum(one.verdict == "hit" for one in part.all(CacheLookup)) for part in (base, run)]
+    hits = [
+        sum(lookup.verdict == "hit" for lookup in part.all(CacheLookup)) for part in (base, run)
+    ]
     if (runs[0] == 1) != (runs[1] == 1):
         return f"{one if runs[0] == 1 else other:.1f} s first"
     return f"{hits[0]} and {hits[1]} served by caches" if hits[0] != hits[1] else ""
@@ -144,21 +150,24 @@ def fact_counts(facts: FactChanges, group: str, alignment: Alignment) -> tuple[F
     """Facts of a group that one side has more often."""
     return tuple(
         Figure(
-            f"{one.fact.by}: {one.fact.title}"
-            if one.line is None or one.fact.by
-            else f"{alignment.words(one.line)}  {one.fact.title}",
-            one.before,
-            one.after,
+            f"{count.fact.by}: {count.fact.title}"
+            if count.line is None or count.fact.by
+            else f"{alignment.words(count.line)}  {count.fact.title}",
+            count.before,
+            count.after,
         )
-        for one in facts.counts
-        if one.fact.group == group and one.before != one.after
-        if all(facts.complete) or one in facts.changed(group)
+        for count in facts.counts
+        if count.fact.group == group and count.before != count.after
+        if all(facts.complete) or count in facts.changed(group)
     )
 
 
 def guard_changes(base: Recording, run: Recording) -> tuple[Figure, ...]:
     """Guards by kind and name, over all compiles."""
-    mains = [PurePath(one.file).stem if (one := settings_of(side)) else "" for side in (base, run)]
+    mains = [
+        PurePath(settings.file).stem if (settings := settings_of(side)) else ""
+        for side in (base, run)
+    ]
     return _changes(_guards(base, *mains), _guards(run))
 
 
@@ -210,7 +219,7 @@ def settings_of(recording: Recording) -> Settings | None:
 def _chosen(recording: Recording) -> dict[str, str]:
     """Decision id -> the choice with which the user resumed the compile."""
     found: dict[str, str] = {}
-    waits = [one for one in recording.records if isinstance(one, (Waiting, Resumed))]
+    waits = [record for record in recording.records if isinstance(record, (Waiting, Resumed))]
     for wait, answer in pairwise(waits):
         if (
             isinstance(wait, Waiting)

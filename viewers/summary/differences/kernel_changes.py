@@ -35,7 +35,7 @@ class KernelChange(Match):
     @property
     def name(self) -> str:
         """`k2 softmax`, `k2, k3 softmax`: ids of the run, or of the base if the kernel is gone."""
-        return f"{listed([one.id for one in self._kernels])} {self.label}"
+        return f"{listed([kernel.id for kernel in self._kernels])} {self.label}"
 
     @property
     def _kernels(self) -> tuple[Kernel, ...]:
@@ -86,8 +86,8 @@ def kernel_changes(alignment: Alignment, by_lines: bool) -> tuple[KernelChange, 
         {k.id: plain(_compared(run, k)) for k in second},
     )
     return tuple(
-        KernelChange(one.graph, one.before, one.after, one.same, base=base, run=run)
-        for one in matching.match(first, second, *work, *code)
+        KernelChange(match.graph, match.before, match.after, match.same, base=base, run=run)
+        for match in matching.match(first, second, *work, *code)
     )
 
 

@@ -109,4 +109,4 @@ def gaps(found: Sequence[tuple[int, int]], first: int, second: int) -> list[tupl
     """What `matches` left of two sequences of these lengths; either range may be empty."""
     ends = [(-1, -1), *found, (first, second)]
     pairs = [(range(i1 + 1, i2), range(j1 + 1, j2)) for (i1, j1), (i2, j2) in pairwise(ends)]
-    return [one for one in pairs if one[0] or one[1]]
+    return [pair for pair in pairs if pair[0] or pair[1]]

@@ -73,12 +73,12 @@ class MeasuredDifference:
     @property
     def unit(self) -> TimeUnit:
         """Of both times, their difference and its noise."""
-        return readable_unit(max(one.median for one in self.both))
+        return readable_unit(max(timed.median for timed in self.both))
 
     @property
     def times(self) -> tuple[str, str, str]:
         """Before and after, then the unit: `135.0`, `120.8`, `µs`."""
-        before, after = (self.unit.measured(one.median) for one in self.both)
+        before, after = (self.unit.measured(timed.median) for timed in self.both)
         return before, after, self.unit.name
 
     @property
@@ -107,18 +107,20 @@ def measured_of(
     for record in records:
         key = (record.scope, record.graph, record.base_kernels, record.run_kernels)
         sides = set(record.base_kernels), set(record.run_kernels)
-        about = (one for one in kernels if sides == ({*_ids(one.before)}, {*_ids(one.after)}))
+        about = (
+            kernel for kernel in kernels if sides == ({*_ids(kernel.before)}, {*_ids(kernel.after)})
+        )
         change = next(about, None)
         found[key] = MeasuredDifference(record, change if record.scope == "kernel" else None)
     order = ("kernel", "graph", "call")
     return tuple(
         sorted(
             found.values(),
-            key=lambda one: (
-                one.outcome == "not measured",
-                order.index(one.record.scope),
-                one.outcome == "in noise",
-                -abs(one.record.difference),
+            key=lambda difference: (
+                difference.outcome == "not measured",
+                order.index(difference.record.scope),
+                difference.outcome == "in noise",
+                -abs(difference.record.difference),
             ),
         )
     )
@@ -146,10 +148,21 @@ class WhatIfVerdict:
 
 def whatif_verdict(difference: Difference) -> WhatIfVerdict:
     subject = subject_of(difference)
-    timed = [one for one in difference.measured if one.outcome != "not measured"]
+    timed = [
+        measured_difference
+        for measured_difference in difference.measured
+        if measured_difference.outcome != "not measured"
+    ]
     if timed:
         # one kernel in the noise does not contradict a graph measured as slower
-        first = next((one for one in timed if one.outcome != "in noise"), timed[0])
+        first = next(
+            (
+                measured_difference
+                for measured_difference in timed
+                if measured_difference.outcome != "in noise"
+            ),
+            timed[0],
+        )
         if first.outcome == "in noise":
             return WhatIfVerdict("neutral", "No measurable difference", subject, first)
         tone: ChangeTone = "good" if first.outcome == "faster" else "bad"
@@ -170,8 +183,12 @@ _ARTICLE = ("veto", "forced", "override", "overrides")
 
 def subject_of(difference: Difference) -> str:
     """What was changed, in a word or two."""
-    overrides = [one for one in difference.settings if one.name.count("/") > 2]
-    others = [one for one in difference.settings if one not in overrides and one.name != "file"]
+    overrides = [setting for setting in difference.settings if setting.name.count("/") > 2]
+    others = [
+        setting
+        for setting in difference.settings
+        if setting not in overrides and setting.name != "file"
+    ]
     if len(overrides) == 1 and not others:
         choice = overrides[0].after
         if not choice:

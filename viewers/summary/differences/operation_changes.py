@@ -72,18 +72,18 @@ def operation_changes(alignment: Alignment, whole: bool = False) -> tuple[Operat
 
 def _captured(recording: Recording, whole: bool) -> dict[str, Graph]:
     """By id; as one, the first compile of each frame."""
-    graphs = {id: one for id, one in recording.graphs.items() if one.kind == "captured"}
+    graphs = {id: graph for id, graph in recording.graphs.items() if graph.kind == "captured"}
     if not whole or not graphs:
         return graphs
     nodes = [
         structs.replace(
             node,
-            name=f"{one.id} {node.name}",
-            inputs=tuple(f"{one.id} {name}" for name in node.inputs),
+            name=f"{graph.id} {node.name}",
+            inputs=tuple(f"{graph.id} {name}" for name in node.inputs),
         )
-        for one in graphs.values()
-        if one.compile_id.endswith("/0")
-        for node in one.nodes
+        for graph in graphs.values()
+        if graph.compile_id.endswith("/0")
+        for node in graph.nodes
         if _computes(node)
     ]
     first = next(iter(graphs.values()))
@@ -230,15 +230,15 @@ def by_module(
     gone = _count(changes, "gone")
     new = _count(changes, "new")
     found: dict[object, list[OperationChange]] = {}
-    for number, one in enumerate(changes):
+    for number, change in enumerate(changes):
         key: object = number
-        if one.kind in ("new", "gone"):
-            for path in _paths(one.module):
-                at = (one.graph, path)
+        if change.kind in ("new", "gone"):
+            for path in _paths(change.module):
+                at = (change.graph, path)
                 if gone[at] == base[at] and new[at] == run[at]:
                     key = at
                     break
-        found.setdefault(key, []).append(one)
+        found.setdefault(key, []).append(change)
     merged = [
         _merged(key, group) if isinstance(key, tuple) else group[0] for key, group in found.items()
     ]
@@ -248,21 +248,23 @@ def by_module(
 def _many_together(changes: Sequence[OperationChange]) -> Iterator[OperationChange]:
     """Operations that went from a module, or came to it, in graph order; the largest are named."""
 
-    def key(one: OperationChange) -> object:
-        plain = one.kind in ("new", "gone") and one.module and "::" not in one.operation
-        return (one.graph, one.module, one.kind) if plain else None
+    def key(change: OperationChange) -> object:
+        plain = change.kind in ("new", "gone") and change.module and "::" not in change.operation
+        return (change.graph, change.module, change.kind) if plain else None
 
-    groups = grouped((key(one) or number, one) for number, one in enumerate(changes))
+    groups = grouped((key(change) or number, change) for number, change in enumerate(changes))
     named: dict[object, str] = {}
-    kinds = Counter((one.graph, one.module) for one, *_ in groups.values() if one.module)
+    kinds = Counter(
+        (change.graph, change.module) for change, *_ in groups.values() if change.module
+    )
     for group in groups.values():
         first, *_ = group
-        places = {(one.line, one.operation) for one in group}
+        places = {(change.line, change.operation) for change in group}
         if len(places) <= _MANY or kinds[first.graph, first.module] > 1:
             yield from group
             continue
-        largest = sorted(group, key=lambda one: -one.bytes)
-        names = listed(list(dict.fromkeys(one.operation for one in largest)), _NAMED)
+        largest = sorted(group, key=lambda change: -change.bytes)
+        names = listed(list(dict.fromkeys(change.operation for change in largest)), _NAMED)
         # of a recompile with symbolic sizes, the bytes are unknown
         names = named.setdefault((first.module, first.kind, len(group)), names)
         kind: OperationChangeKind = "many new" if first.kind == "new" else "many gone"
@@ -289,18 +291,21 @@ def _operations(recording: Recording) -> Counter[_Key]:
 
 def _count(changes: Sequence[OperationChange], kind: OperationChangeKind) -> Counter[_Key]:
     return Counter(
-        (one.graph, path) for one in changes if one.kind == kind for path in _paths(one.module)
+        (change.graph, path)
+        for change in changes
+        if change.kind == kind
+        for path in _paths(change.module)
     )
 
 
 def _merged(key: _Key, group: Sequence[OperationChange]) -> OperationChange:
-    gone = [one.operation for one in group if one.kind == "gone"]
-    new = [one.operation for one in group if one.kind == "new"]
+    gone = [change.operation for change in group if change.kind == "gone"]
+    new = [change.operation for change in group if change.kind == "new"]
     kind: OperationChangeKind = "module" if gone and new else "module new" if new else "module gone"
     words = [listed(list(dict.fromkeys(names)), _NAMED) for names in (gone, new)]
     if kind != "module" and len(group) > _NAMED:
         words = [plural(len(names), "operation") for names in (gone, new)]
-    first = next((one for one in group if one.kind == "new"), group[0])
+    first = next((change for change in group if change.kind == "new"), group[0])
     return replace(first, kind=kind, operation=key[1], before=words[0], after=words[1])
 
 
@@ -310,12 +315,17 @@ _NUMBER = re.compile(r"(?<=\.)\d+(?=\.)|^\d+(?=\.)")
 def in_every_layer(changes: Sequence[OperationChange]) -> Iterator[OperationChange]:
     """The changes, with `*` for the number of a layer where several layers change alike."""
     paths: dict[object, set[str]] = {}
-    for one in changes:
-        paths.setdefault(_alike(one), set()).add(one.operation)
-    for one in changes:
-        several = one.kind.startswith(("module", "many")) and len(paths[_alike(one)]) > 1
-        name = _NUMBER.sub("*", one.operation) if several else one.operation
-        yield replace(one, operation=name)
+    for change in changes:
+        paths.setdefault(_alike(change), set()).add(change.operation)
+    for operation_change in changes:
+        several = (
+            operation_change.kind.startswith(("module", "many"))
+            and len(paths[_alike(operation_change)]) > 1
+        )
+        name = (
+            _NUMBER.sub("*", operation_change.operation) if several else operation_change.operation
+        )
+        yield replace(operation_change, operation=name)
 
 
 def _alike(change: OperationChange) -> object:
@@ -327,14 +337,14 @@ def inputs_together(changes: Sequence[OperationChange]) -> Iterator[OperationCha
     """The changes, with one for all inputs that change their dtype alike, and one for all
     parameters of another shape."""
 
-    def key(one: OperationChange) -> object:
-        if one.kind == "input dtype":
-            return one.kind, one.before, one.after
-        return one.kind if one.kind == "input shape" and one.weight else None
+    def key(change: OperationChange) -> object:
+        if change.kind == "input dtype":
+            return change.kind, change.before, change.after
+        return change.kind if change.kind == "input shape" and change.weight else None
 
-    groups = grouped((key(one) or number, one) for number, one in enumerate(changes))
+    groups = grouped((key(change) or number, change) for number, change in enumerate(changes))
     for group in groups.values():
-        first, alike = group[0], len({one.operation for one in group})
+        first, alike = group[0], len({change.operation for change in group})
         if alike > 1:
             yield replace(first, line=None, alike=alike)
         else:

@@ -74,7 +74,9 @@ class Profile:
     @property
     def suggestions(self) -> tuple[Suggestion, ...]:
         """What tcw can try, without duplicates, best first."""
-        found = {one.id: one for cause in self.causes for one in cause.suggestions}
+        found = {
+            suggestion.id: suggestion for cause in self.causes for suggestion in cause.suggestions
+        }
         return tuple(found.values())
 
     @cached_property
@@ -85,7 +87,9 @@ class Profile:
     @cached_property
     def kernel_seconds(self) -> dict[str, float]:
         """Kernel id -> what its launches in the call took together, where that was measured."""
-        known = ((one, self.costs.get(refs.kernel(one))) for one in self.index.recording.kernels)
+        known = (
+            (kernel, self.costs.get(refs.kernel(kernel))) for kernel in self.index.recording.kernels
+        )
         return {one: cost.compiled for one, cost in known if cost is not None}
 
     @cached_property
@@ -135,7 +139,7 @@ class Profile:
         if len(region.locations) == 1:
             return region.locations[0]
         operations = self.index.operations_in(region)
-        same = (one.location for one in operations if one.operation == step.name)
+        same = (operation.location for operation in operations if operation.operation == step.name)
         return next((place for place in same if place is not None), None)
 
     def region_of(self, id: str) -> Region | None:
@@ -166,5 +170,5 @@ def profile_of(recording: Recording) -> Profile | None:
 def profiles_of(recording: Recording) -> tuple[Profile, ...]:
     """One per profiled engine."""
     parts = recording.engines.values() if recording.engines else (recording,)
-    found = (profile_of(part) for part in parts)
-    return tuple(one for one in found if one is not None)
+    generator = (profile_of(part) for part in parts)
+    return tuple(profile for profile in generator if profile is not None)

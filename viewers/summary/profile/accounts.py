@@ -72,7 +72,8 @@ class AccountTable:
 def account_tables(profile: Profile) -> tuple[AccountTable, ...]:
     """One per phase that was measured, in order."""
     return tuple(
-        _table(profile, phase) for phase in dict.fromkeys(one.phase for one in profile.accounts)
+        _table(profile, phase)
+        for phase in dict.fromkeys(account.phase for account in profile.accounts)
     )
 
 
@@ -91,9 +92,9 @@ def _in_noise(account: Account) -> bool:
 
 
 def _table(profile: Profile, phase: str) -> AccountTable:
-    sides = {one.side: one for one in profile.accounts if one.phase == phase}
+    sides = {account.side: account for account in profile.accounts if account.phase == phase}
     both = sides.get("eager"), sides.get("compiled")
-    names = dict.fromkeys(line.name for one in both if one for line in one.lines)
+    names = dict.fromkeys(line.name for account in both if account for line in account.lines)
     ordered = sorted(names, key=lambda name: ORDER.index(name) if name in ORDER else len(ORDER))
     rows = tuple(_row(profile, name, both) for name in ordered)
     return AccountTable(phase, *both, rows)
@@ -102,11 +103,13 @@ def _table(profile: Profile, phase: str) -> AccountTable:
 def _row(profile: Profile, name: str, both: tuple[Account | None, Account | None]) -> AccountRow:
     seconds: list[float | None] = []
     words: list[str] = []
-    for one in both:
-        line = next((line for line in one.lines if line.name == name), None) if one else None
+    for account in both:
+        line = (
+            next((line for line in account.lines if line.name == name), None) if account else None
+        )
         seconds.append(line.time.median if line else None)
-        if one is not None and line is not None and line.what:
-            words.append(_what(profile, line, one))
+        if account is not None and line is not None and line.what:
+            words.append(_what(profile, line, account))
     return AccountRow(name, (seconds[0], seconds[1]), "; ".join(dict.fromkeys(words)))
 
 

@@ -52,12 +52,18 @@ class Index:
         def mine(one: Region | CompiledStep | EagerOperation) -> bool:
             return one.call == head.call and (apart and one.phase == "step") is optimizer
 
-        self.regions = tuple(one for one in recording.all(Region) if mine(one))
-        self.steps = {one.id: one for one in recording.all(CompiledStep) if mine(one)}
-        self.operations = {one.id: one for one in recording.all(EagerOperation) if mine(one)}
-        accounts = (one for one in recording.all(Account) if one.call == head.call)
-        self.accounts = tuple(sorted(accounts, key=lambda one: _PHASES.index(one.phase)))
-        self.timelines = tuple(one for one in recording.all(CallTimeline) if one.call == head.call)
+        self.regions = tuple(region for region in recording.all(Region) if mine(region))
+        self.steps = {step.id: step for step in recording.all(CompiledStep) if mine(step)}
+        self.operations = {
+            operation.id: operation
+            for operation in recording.all(EagerOperation)
+            if mine(operation)
+        }
+        accounts = (account for account in recording.all(Account) if account.call == head.call)
+        self.accounts = tuple(sorted(accounts, key=lambda account: _PHASES.index(account.phase)))
+        self.timelines = tuple(
+            timeline for timeline in recording.all(CallTimeline) if timeline.call == head.call
+        )
         self.region_of = {
             name: region for region in self.regions for name in (*region.steps, *region.operations)
         }
@@ -65,14 +71,20 @@ class Index:
 
     def account(self, side: str) -> Account | None:
         """Of one side's whole call."""
-        found = (one for one in self.accounts if one.side == side and not one.phase)
-        return next(found, None)
+        accounts = (
+            account for account in self.accounts if account.side == side and not account.phase
+        )
+        return next(accounts, None)
 
     @cached_property
     def ceilings(self) -> Ceilings | None:
         """The ceilings of the device that the call ran on, if they were measured."""
         cuda = self.head.clock == "device"
-        found = [one for one in self.recording.all(Ceilings) if (one.kind == "cuda") is cuda]
+        found = [
+            ceilings
+            for ceilings in self.recording.all(Ceilings)
+            if (ceilings.kind == "cuda") is cuda
+        ]
         return found[-1] if found else None
 
     @cached_property
@@ -93,8 +105,8 @@ class Index:
         """Whether the eager operations were measured."""
         if self._is_unmeasured("eager") and self.head.unmeasured_sides:
             return False
-        working = [one for one in self.operations.values() if one.launches]
-        return not working or any(one.time is not None for one in working)
+        working = [operation for operation in self.operations.values() if operation.launches]
+        return not working or any(operation.time is not None for operation in working)
 
     def _is_unmeasured(self, side: str) -> bool:
         sides = self.head.unmeasured_sides
@@ -147,7 +159,7 @@ class Index:
         return self.recording.kernels.get(step.kernel)
 
     def captured(self) -> tuple[Graph, ...]:
-        return tuple(one for one in self.recording.graphs.values() if one.kind == "captured")
+        return tuple(graph for graph in self.recording.graphs.values() if graph.kind == "captured")
 
     def nodes_of(self, step: CompiledStep) -> list[Node]:
         """The recorded nodes that a step computes."""

@@ -63,10 +63,10 @@ def standings(found: Sequence[TimeDifference]) -> list[Ranked]:
     rank, first = 0, TimeDifference(0.0, 0.0)
     order = sorted(range(len(found)), key=lambda at: -abs(found[at].seconds))
     for position, at in enumerate(order, start=1):
-        one = found[at]
-        apart = abs(first.seconds) - abs(one.seconds) > hypot(first.noise, one.noise)
+        difference = found[at]
+        apart = abs(first.seconds) - abs(difference.seconds) > hypot(first.noise, difference.noise)
         if not rank or apart:
-            rank, first = position, one
+            rank, first = position, difference
         made[at] = Ranked(position, rank)
     return [made[at] for at in range(len(found))]
 
@@ -146,14 +146,16 @@ class RegionRow:
     @property
     def refs(self) -> tuple[refs.Ref, ...]:
         """Its user lines and kernels."""
-        lines = (refs.source(one.file, one.line) for one in self.locations)
-        kernels = (refs.kernel(one.kernel) for one in self.steps if one.kernel)
+        lines = (refs.source(location.file, location.line) for location in self.locations)
+        kernels = (refs.kernel(step.kernel) for step in self.steps if step.kernel)
         return tuple(dict.fromkeys((*lines, *kernels)))
 
 
 def region_rows(index: Index) -> tuple[RegionRow, ...]:
     """All rows, the largest difference first."""
-    alike = grouped((_same(one, region_label(index, one)), one) for one in index.regions)
+    alike = grouped(
+        (_same(region, region_label(index, region)), region) for region in index.regions
+    )
     limit = small_below(index.head)
     rows = []
     for order, regions in enumerate(alike.values()):
@@ -175,11 +177,11 @@ def _ranked(rows: Sequence[RegionRow]) -> list[RegionRow]:
     differing = [row for row in rows if row.standing != "noise"]
     sizes = [TimeDifference(row.difference, row.noise) for row in differing]
     found = standings(sizes)
-    of_rank = Counter(one.rank for one in found)
-    places = {row.order: one for row, one in zip(differing, found, strict=True)}
+    of_rank = Counter(ranked.rank for ranked in found)
+    places = {row.order: ranked for row, ranked in zip(differing, found, strict=True)}
     return [
-        replace(row, position=one.position, rank=one.rank, tied=of_rank[one.rank] > 1)
-        if (one := places.get(row.order)) is not None
+        replace(row, position=ranked.position, rank=ranked.rank, tied=of_rank[ranked.rank] > 1)
+        if (ranked := places.get(row.order)) is not None
         else row
         for row in rows
     ]
@@ -204,27 +206,27 @@ def _line(row: RegionRow) -> tuple[str, int, str]:
 
 def _same(region: Region, label: str) -> object:
     """The key that regions of repeated layers share; a region without a line has its own."""
-    lines = tuple((one.file, one.line) for one in region.locations)
-    modules = tuple(re.sub(r"\d+", "*", one) for one in region.modules)
-    numbered = any(re.search(r"\d", one) for one in region.modules)
+    lines = tuple((location.file, location.line) for location in region.locations)
+    modules = tuple(re.sub(r"\d+", "*", module) for module in region.modules)
+    numbered = any(re.search(r"\d", module) for module in region.modules)
     return (label, region.phase, lines, modules) if lines and numbered else region.id
 
 
 def _row(index: Index, regions: Sequence[Region]) -> RegionRow:
     first = regions[0]
     steps = tuple(step for region in regions for step in index.steps_in(region))
-    operations = tuple(one for region in regions for one in index.operations_in(region))
+    operations = tuple(operation for region in regions for operation in index.operations_in(region))
     return RegionRow(
         regions=tuple(regions),
         label=region_label(index, first),
         phase=first.phase,
         locations=first.locations,
         place=place_of(index.recording, next(iter(first.locations), None)),
-        module=_module([one.modules[0] for one in regions if one.modules]),
-        eager=sum_of([one.eager for one in regions if one.eager]),
-        compiled=sum_of([one.compiled for one in regions if one.compiled]),
-        difference=sum(one.difference for one in regions),
-        noise=sum(one.noise for one in regions),
+        module=_module([region.modules[0] for region in regions if region.modules]),
+        eager=sum_of([region.eager for region in regions if region.eager]),
+        compiled=sum_of([region.compiled for region in regions if region.compiled]),
+        difference=sum(region.difference for region in regions),
+        noise=sum(region.noise for region in regions),
         steps=steps,
         operations=operations,
         eager_work=work_of(index, operations),
@@ -242,13 +244,13 @@ def _known(
         return False
     if not (index.compiled_is_known or index.some_steps_are_known):
         return False
-    if any(one.launches and one.time is None for one in operations):
+    if any(operation.launches and operation.time is None for operation in operations):
         return False
     if steps and operations:
         return True
     if not index.compiled_is_known or index.unplaced:
         return False
-    outside = any(one.part != "model" for one in operations) or bool(index.breaks)
+    outside = any(operation.part != "model" for operation in operations) or bool(index.breaks)
     return bool(steps) or index.between_is_known or not outside
 
 
@@ -256,7 +258,7 @@ def _module(modules: Sequence[str]) -> str:
     """What differs between the layers as `*`."""
     if not modules:
         return ""
-    parts = zip(*(one.split(".") for one in modules), strict=False)
+    parts = zip(*(module.split(".") for module in modules), strict=False)
     return ".".join(same[0] if len(set(same)) == 1 else "*" for same in parts)
 
 
@@ -272,7 +274,10 @@ def where(row: RegionRow) -> str:
         return ""
     if row.module:
         return f"module {row.module}" if row.module[0].isdigit() else row.module
-    parts = {*(one.part for one in row.operations), *(one.part for one in row.steps)} - {"model"}
+    parts = {
+        *(operation.part for operation in row.operations),
+        *(step.part for step in row.steps),
+    } - {"model"}
     if len(parts) == 1:
         return _PARTS[parts.pop()]
     graphs = [step.graph for step in row.steps if step.graph]
@@ -288,9 +293,9 @@ _DTYPE = re.compile(r"torch\.(\w+)")
 
 def region_label(index: Index, region: Region) -> str:
     """`linear: cast to bf16` if it does nothing else; `relu + linear: cast to bf16`."""
-    operations = [one for one in index.operations_in(region) if one.launches]
+    operations = [operation for operation in index.operations_in(region) if operation.launches]
     steps = index.steps_in(region)
-    names = [one.operation for one in operations]
+    names = [operation.operation for operation in operations]
     for step in steps:
         names += [node.target for node in index.nodes_of(step)] or [step.name]
     casts = [bare(name) in _CASTS for name in names]

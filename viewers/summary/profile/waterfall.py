@@ -20,11 +20,11 @@ class Sums:
     @classmethod
     def of(cls, rows: Iterable[RegionRow]) -> Sums:
         """What the rows take together."""
-        found = tuple(rows)
+        region_rows = tuple(rows)
         return cls(
-            eager=sum(row.eager.median for row in found if row.eager),
-            compiled=sum(row.compiled.median for row in found if row.compiled),
-            noise=sum(row.noise for row in found),
+            eager=sum(row.eager.median for row in region_rows if row.eager),
+            compiled=sum(row.compiled.median for row in region_rows if row.compiled),
+            noise=sum(row.noise for row in region_rows),
         )
 
     @property

@@ -76,34 +76,34 @@ def work_of(index: Index, side: Side) -> SideWork:
 
 def sum_of(times: Sequence[Timed | None]) -> Timed | None:
     """Medians and spreads added; None if there are none, or one is missing."""
-    known = [one for one in times if one is not None]
+    known = [timed for timed in times if timed is not None]
     if not known or len(known) < len(times):
         return None
     return Timed(
-        median=sum(one.median for one in known),
-        spread=sum(one.spread for one in known),
-        runs=min(one.runs for one in known),
+        median=sum(timed.median for timed in known),
+        spread=sum(timed.spread for timed in known),
+        runs=min(timed.runs for timed in known),
     )
 
 
 def _sum(values: Sequence[int | None]) -> int | None:
-    known = [one for one in values if one is not None]
+    known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
 
 
-def least_seconds(index: Index, one: CompiledStep | EagerOperation) -> tuple[float, str] | None:
+def least_seconds(index: Index, step: CompiledStep | EagerOperation) -> tuple[float, str] | None:
     """The least time that the machine's ceilings allow, and which ceiling it is."""
     ceilings = index.ceilings
-    if ceilings is None or one.read_bytes is None or one.write_bytes is None:
+    if ceilings is None or step.read_bytes is None or step.write_bytes is None:
         return None
-    size = one.read_bytes + one.write_bytes
-    return roofline.least_seconds(ceilings, size, one.flops, dtype_of(index, one))
+    size = step.read_bytes + step.write_bytes
+    return roofline.least_seconds(ceilings, size, step.flops, dtype_of(index, step))
 
 
-def dtype_of(index: Index, one: CompiledStep | EagerOperation) -> str:
+def dtype_of(index: Index, step: CompiledStep | EagerOperation) -> str:
     """The dtype of its first floating result; "" if no tensor of it is recorded."""
-    if isinstance(one, EagerOperation):
-        values = [value.dtype for value in (*one.outputs, *one.inputs)]
+    if isinstance(step, EagerOperation):
+        values = [value.dtype for value in (*step.outputs, *step.inputs)]
     else:
-        values = [node.value.dtype for node in reversed(index.nodes_of(one)) if node.value]
+        values = [node.value.dtype for node in reversed(index.nodes_of(step)) if node.value]
     return next((dtype for dtype in values if "float" in dtype), "")

@@ -61,13 +61,13 @@ class Started:
 
     @property
     def bytes(self) -> int | None:
-        sizes = [one.bytes for one in self.tensors if one.bytes is not None]
+        sizes = [tensor.bytes for tensor in self.tensors if tensor.bytes is not None]
         return sum(sizes) if len(sizes) == len(self.tensors) and sizes else None
 
     @property
     def key(self) -> Hashable:
         """Equal where two ranks do the same."""
-        sizes = tuple((one.shape, one.dtype) for one in self.tensors)
+        sizes = tuple((tensor.shape, tensor.dtype) for tensor in self.tensors)
         return self.operation, sizes, self.bucket
 
     @property
@@ -86,14 +86,18 @@ class Started:
 def operation_name(target: str) -> str:
     """`all_reduce` of `torch.ops._c10d_functional.all_reduce_.default`; "" for another operation,
     and for `wait_tensor`."""
-    found = _OPERATION.search(target)
-    return "" if found is None or found["name"] == "wait_tensor" else found["name"]
+    match = _OPERATION.search(target)
+    return "" if match is None or match["name"] == "wait_tensor" else match["name"]
 
 
 def started(recording: Recording) -> tuple[Started, ...]:
     """All collectives; those of a compiled graph once, at its compile."""
-    scheduled = {base_graph(one.graph) for one in recording.all(Collectives) if one.graph}
-    traced = {one.compile_id for one in recording.all(Graph) if one.kind in _HALVES}
+    scheduled = {
+        base_graph(collectives.graph)
+        for collectives in recording.all(Collectives)
+        if collectives.graph
+    }
+    traced = {graph.compile_id for graph in recording.all(Graph) if graph.kind in _HALVES}
     found: list[Started] = []
     for order, record in enumerate(recording.records):
         found += _of(record, order, recording, scheduled, traced)
@@ -129,7 +133,11 @@ def _of(
 
 
 def _scheduled(record: Collectives, order: int, recording: Recording) -> Iterator[Started]:
-    waits = {one.waits_for: one for one in record.details if one.waits_for is not None}
+    waits = {
+        collective.waits_for: collective
+        for collective in record.details
+        if collective.waits_for is not None
+    }
     nodes = _nodes_of(record, recording)
     for at, operation in enumerate(record.operations):
         name = operation_name(operation)
@@ -154,7 +162,7 @@ def _nodes_of(record: Collectives, recording: Recording) -> Iterator[Collective]
     graph = recording.graphs.get(base_graph(record.graph))
     named = [(node, operation_name(node.target)) for node in (graph.nodes if graph else ())]
     found = [(node, name) for node, name in named if name]
-    scheduled = [name for one in record.operations if (name := operation_name(one))]
+    scheduled = [name for operation in record.operations if (name := operation_name(operation))]
     if graph is not None and not record.details and scheduled == [name for _, name in found]:
         for node, _ in found:
             yield Collective(tensors=_inputs(node, graph), location=node.location)

@@ -19,14 +19,14 @@ _RANK = re.compile(r"(?:^|[^a-z])(?:rank|is_main_process|is_master|is_world_proc
 def condition_of(recording: Recording, stack: Sequence[Location]) -> Place | None:
     """The condition that decides whether the innermost of these lines runs: the innermost one that
     asks for the rank, else the innermost in the function of the line itself."""
-    found = [
-        Place(one.file, line, text=recording.line(one.file, line))
-        for one in reversed(stack)
-        for line in _conditions(recording, one)
+    places = [
+        Place(location.file, line, text=recording.line(location.file, line))
+        for location in reversed(stack)
+        for line in _conditions(recording, location)
     ]
-    by_rank = (one for one in found if asks_for_rank(one.text))
+    by_rank = (place for place in places if asks_for_rank(place.text))
     nearest = _conditions(recording, stack[-1]) if stack else ()
-    return next(by_rank, found[0] if nearest else None)
+    return next(by_rank, places[0] if nearest else None)
 
 
 def asks_for_rank(text: str) -> bool:

@@ -91,23 +91,23 @@ class RankMember:
 
 def first_divergence(members: Sequence[RankMember]) -> Divergence | None:
     """None if the ranks did the same, as far as each was recorded."""
-    recordings = {id(one.recording): one.recording for one in members}
+    recordings = {id(member.recording): member.recording for member in members}
     if len(recordings) < 2:
         return None
-    known = {key: events_of(one, len(members)) for key, one in recordings.items()}
+    known = {key: events_of(recording, len(members)) for key, recording in recordings.items()}
     apart = _cached_apart(known.values())
     for cached in (False, True):
         lists = {
             key: tuple(
-                one
-                for one in events
-                if (one.kind == "cache") is cached
-                and not (one.kind in _NOT_OF_HITS and one.compile_id in apart)
+                event
+                for event in events
+                if (event.kind == "cache") is cached
+                and not (event.kind in _NOT_OF_HITS and event.compile_id in apart)
             )
             for key, events in known.items()
         }
-        if (found := _first(members, lists)) is not None:
-            return found
+        if (divergence := _first(members, lists)) is not None:
+            return divergence
     return None
 
 
@@ -119,15 +119,15 @@ def _cached_apart(lists: Iterable[tuple[Event, ...]]) -> set[str]:
     """Compiles that a cache served on some ranks only."""
     verdicts: dict[str, set[Hashable]] = {}
     for events in lists:
-        of = grouped((one.compile_id, one.key) for one in events if one.kind == "cache")
+        of = grouped((event.compile_id, event.key) for event in events if event.kind == "cache")
         for compile_id, keys in of.items():
             verdicts.setdefault(compile_id, set()).add(tuple(keys))
-    return {compile_id for compile_id, found in verdicts.items() if len(found) > 1}
+    return {compile_id for compile_id, verdict in verdicts.items() if len(verdict) > 1}
 
 
 def _size(group: Sequence[RankMember]) -> tuple[int, int]:
     """For sorting groups of ranks: the largest first."""
-    return -sum(1 + one.alike for one in group), group[0].rank
+    return -sum(1 + member.alike for member in group), group[0].rank
 
 
 def _first(
@@ -135,12 +135,12 @@ def _first(
 ) -> Divergence | None:
     for at in range(max(map(len, lists.values()))):
         groups: dict[Hashable, list[RankMember]] = {}
-        for one in members:
-            events = lists[id(one.recording)]
+        for member in members:
+            events = lists[id(member.recording)]
             if at < len(events):
-                groups.setdefault((events[at].kind, events[at].key), []).append(one)
-            elif one.complete:
-                groups.setdefault(None, []).append(one)
+                groups.setdefault((events[at].kind, events[at].key), []).append(member)
+            elif member.complete:
+                groups.setdefault(None, []).append(member)
         if len(groups) > 1:
             ordered = sorted(groups.values(), key=_size)
             return _described(at, ordered, lists)
@@ -158,7 +158,7 @@ def _described(
         other = 1 if number == 0 else 0
         theirs = events[other]
         words, place = _words(kind, event, group[0].recording, theirs)
-        sides.append(Side(tuple(one.rank for one in group), words, place))
+        sides.append(Side(tuple(rank_member.rank for rank_member in group), words, place))
         conditions.append(_condition(event, group[0].recording, place))
     # what the fewest ranks do is the news, and rather what a question about the rank decides
     subject = max(
@@ -255,11 +255,11 @@ def _recompiled(recording: Recording, event: Event) -> tuple[str, Place | None]:
 def _guarded(record: Guards, other: Event | None, recording: Recording) -> tuple[str, Place | None]:
     against = other.record if other is not None else None
     others = against.guards if isinstance(against, Guards) else ()
-    theirs = {(one.name, one.code) for one in others}
-    own = [one for one in record.guards if (one.name, one.code) not in theirs]
+    theirs = {(guard.name, guard.code) for guard in others}
+    own = [guard for guard in record.guards if (guard.name, guard.code) not in theirs]
     if not own:
         return f"has {plural(record.count, 'guard')}", None
-    first = next((one for one in own if one.code), own[0])
+    first = next((guard for guard in own if guard.code), own[0])
     condition = first.code[0] if first.code else first.kind
     return f"guards {first.name or first.source}: {condition}", place_of(recording, first.location)
 
@@ -275,7 +275,9 @@ def _looked_up(record: CacheLookup, other: Event | None) -> str:
 
 
 def _frame_place(recording: Recording, compile_id: str) -> Place | None:
-    frames = (one.location for one in recording.all(FrameStart) if one.compile_id == compile_id)
+    frames = (
+        start.location for start in recording.all(FrameStart) if start.compile_id == compile_id
+    )
     return place_of(recording, next(frames, None))
 
 
@@ -306,9 +308,9 @@ def _why(kind: Kind, subject: int, events: Sequence[Event | None], sides: Sequen
     if kind == "graph" and event is not None:
         against = next((one for at, one in enumerate(events) if at != subject and one), None)
         graphs = [one.record for one in (event, against) if one is not None]
-        if len(graphs) == 2 and all(isinstance(one, Graph) for one in graphs):
+        if len(graphs) == 2 and all(isinstance(graph, Graph) for graph in graphs):
             only = modules_only_of(graphs[0], graphs[1])  # type: ignore[arg-type]
-            others = [one.ranks for at, one in enumerate(sides) if at != subject]
+            others = [side.ranks for at, side in enumerate(sides) if at != subject]
             lack = rank_words(tuple(rank for ranks in others for rank in ranks))
             if only:
                 verb = "lacks" if sum(map(len, others)) == 1 else "lack"
@@ -322,7 +324,8 @@ def _fix(kind: Kind, events: Sequence[Event | None], condition: Place | None) ->
     if kind == "cache":
         return "Give all ranks of a host one TORCHINDUCTOR_CACHE_DIR, and warm it for all"
     sized = any(
-        one is not None and (one.kind == "recompile" or _sized(one, events)) for one in events
+        event is not None and (event.kind == "recompile" or _sized(event, events))
+        for event in events
     )
     if sized:
         return "Pass the same sizes on every rank (drop_last=True, padding), or mark them dynamic"
@@ -334,8 +337,8 @@ def _sized(event: Event, events: Sequence[Event | None]) -> bool:
     graphs = [one.record for one in events if one is not None and isinstance(one.record, Graph)]
     if event.kind != "graph" or len(graphs) < 2:
         return False
-    shapes = [[(node.op, node.target) for node in one.nodes] for one in graphs]
-    return all(one == shapes[0] for one in shapes)
+    shapes = [[(node.op, node.target) for node in graph.nodes] for graph in graphs]
+    return all(shape == shapes[0] for shape in shapes)
 
 
 def _waits(
@@ -343,8 +346,8 @@ def _waits(
 ) -> tuple[Wait, ...]:
     """From the difference on, the first operation that not all ranks start alike; else the next
     one, in which ranks wait for those that compile longer."""
-    ranks = [tuple(one.rank for one in group) for group in groups]
-    differing = next(one for one in events if one is not None and one.kind == kind)
+    ranks = [tuple(member.rank for member in group) for group in groups]
+    differing = next(event for event in events if event is not None and event.kind == kind)
     after = [
         _next(group[0].recording, event, kind, differing)
         for group, event in zip(groups, events, strict=True)
@@ -431,5 +434,5 @@ WORTH_SAYING = 0.05
 
 def rank_words(ranks: Sequence[int]) -> str:
     """`rank 1`, `ranks 0, 2, 3`."""
-    names = [str(one) for one in ranks]
+    names = [str(rank) for rank in ranks]
     return f"rank {names[0]}" if len(names) == 1 else f"ranks {listed(names, 6)}"

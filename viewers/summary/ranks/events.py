@@ -56,20 +56,20 @@ def events_of(recording: Recording, world: int) -> tuple[Event, ...]:
     for at, record in enumerate(recording.records):
         if isinstance(record, FrameStart):
             began.setdefault(record.compile_id, at)
-    found: list[Event] = []
+    events: list[Event] = []
     guarded: set[str] = set()
     start: float
     for at, record in enumerate(recording.records):
         for kind, key, compile_id in _events(record, recording, guarded):
             start = began.get(compile_id, at)
-            found.append(Event(kind, key, compile_id, (start, _RANKED.index(kind), at), record))
+            events.append(Event(kind, key, compile_id, (start, _RANKED.index(kind), at), record))
     for one in started(recording):
         if one.where == "eager" and 0 < one.ranks < world:
             continue
         start = one.order if one.where == "eager" else began.get(one.compile_id, one.order)
         order = (start, _RANKED.index("collective"), round(one.order * 1000))
-        found.append(Event("collective", (one.key, _at(one)), one.compile_id, order, one))
-    return tuple(sorted(found, key=lambda one: one.order))
+        events.append(Event("collective", (one.key, _at(one)), one.compile_id, order, one))
+    return tuple(sorted(events, key=lambda event: event.order))
 
 
 def _at(one: Started) -> Hashable:
@@ -94,8 +94,8 @@ def _events(
         yield "break", (record.gb or record.type, place), record.compile_id
     elif isinstance(record, Graph):
         if record.kind == "captured":
-            yield "graph", tuple(node_key(one) for one in record.nodes), record.compile_id
-            yield "constant", tuple(constants(one) for one in record.nodes), record.compile_id
+            yield "graph", tuple(node_key(node) for node in record.nodes), record.compile_id
+            yield "constant", tuple(constants(node) for node in record.nodes), record.compile_id
     elif isinstance(record, Guards):
         if record.compile_id not in guarded:
             guarded.add(record.compile_id)
@@ -110,8 +110,8 @@ def _events(
 
 
 def guard_keys(record: Guards) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    for one in record.guards:
-        yield one.kind, one.name, tuple(common(text) for text in one.code)
+    for guard in record.guards:
+        yield guard.kind, guard.name, tuple(common(text) for text in guard.code)
 
 
 def node_key(node: Node) -> Hashable:
@@ -129,5 +129,7 @@ def _value(value: TensorMeta | None) -> Hashable:
 
 def function_of(recording: Recording, compile_id: str) -> str:
     """The name of the frame of a compile; "" if it is not recorded."""
-    frames = (one.function for one in recording.all(FrameStart) if one.compile_id == compile_id)
+    frames = (
+        start.function for start in recording.all(FrameStart) if start.compile_id == compile_id
+    )
     return next(frames, "")

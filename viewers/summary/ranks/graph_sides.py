@@ -55,8 +55,10 @@ def constant_sides(own: Graph, other: Graph) -> GraphSide:
 
 def modules_only_of(own: Graph, other: Graph) -> list[str]:
     """Modules that only `own` runs, in order, without those inside them."""
-    theirs = {one.module for one in other.nodes}
-    only = dict.fromkeys(one.module for one in own.nodes if one.module and one.module not in theirs)
+    theirs = {node.module for node in other.nodes}
+    only = dict.fromkeys(
+        node.module for node in own.nodes if node.module and node.module not in theirs
+    )
     return [name for name in only if not any(name.startswith(f"{one}.") for one in only)]
 
 
@@ -71,7 +73,7 @@ def _operation(
 
 
 def _computing(graph: Graph) -> list[Node]:
-    return [one for one in graph.nodes if one.op.startswith("call_") or one.op == "get_attr"]
+    return [node for node in graph.nodes if node.op.startswith("call_") or node.op == "get_attr"]
 
 
 def _what(node: Node) -> object:
@@ -79,12 +81,14 @@ def _what(node: Node) -> object:
 
 
 def _sizes(node: Node) -> object:
-    values = [one for one in (node.value, *node.values) if one is not None]
-    return tuple((one.shape, one.dtype) for one in values)
+    values = [value for value in (node.value, *node.values) if value is not None]
+    return tuple((value.shape, value.dtype) for value in values)
 
 
 def _tensor(node: Node) -> str:
-    value = node.value or next((one for one in node.values if one is not None), None)
+    value = node.value or next(
+        (tensor_meta for tensor_meta in node.values if tensor_meta is not None), None
+    )
     return tensor_text(value) if value is not None else "no tensor"
 
 
@@ -96,5 +100,5 @@ def _first_use(graph: Graph, node: Node) -> Location | None:
 
 def input_name(node: Node) -> str:
     """`x` of `L_x_`, `self.layer.weight` of `L_self_modules_layer_parameters_weight_`."""
-    found = _INPUT.match(node.target)
-    return _FIELDS.sub(".", found["name"]) if found is not None else node.name
+    match = _INPUT.match(node.target)
+    return _FIELDS.sub(".", match["name"]) if match is not None else node.name

@@ -48,12 +48,14 @@ class CompileTimes:
 
 def rank_times(members: Sequence[RankMember]) -> tuple[RankTimes, ...]:
     """Of every rank that was recorded whole: how long another one compiles is not known."""
-    members = [one for one in members if one.complete]
+    members = [member for member in members if member.complete]
     totals = [sum(took.values()) for took in _seconds(members)]
     usual = statistics.median(totals) if totals else 0.0
     return tuple(
-        RankTimes(one.rank, total, total > usual * STRAGGLER and total > usual + STRAGGLER_SECONDS)
-        for one, total in zip(members, totals, strict=True)
+        RankTimes(
+            member.rank, total, total > usual * STRAGGLER and total > usual + STRAGGLER_SECONDS
+        )
+        for member, total in zip(members, totals, strict=True)
     )
 
 
@@ -67,11 +69,11 @@ def compile_times(members: Sequence[RankMember]) -> tuple[CompileTimes, ...]:
         slowest = max(range(len(members)), key=lambda at: seconds[at])
         function = function_of(members[0].recording, name)
         found.append(CompileTimes(name, function, seconds, members[slowest].rank))
-    return tuple(sorted(found, key=lambda one: -one.spread))
+    return tuple(sorted(found, key=lambda times: -times.spread))
 
 
 def _seconds(members: Sequence[RankMember]) -> list[dict[str, float]]:
     """Of each member, computed once for a recording that several share."""
-    recordings = {id(one.recording): one.recording for one in members}
+    recordings = {id(member.recording): member.recording for member in members}
     known = {key: compile_seconds(recording) for key, recording in recordings.items()}
-    return [known[id(one.recording)] for one in members]
+    return [known[id(member.recording)] for member in members]

@@ -56,23 +56,23 @@ def profile(
     `trace`: the file that has the recording, if it was kept.
     """
     width = max(80, min(width, 300))
-    found = profiles_of(recording)
-    if not found:
+    profiles = profiles_of(recording)
+    if not profiles:
         return _without(recording, width)
     lines: list[TextLine] = []
-    several = len(found) > 1
-    summary = summarise(found[0].index.recording)
+    several = len(profiles) > 1
+    summary = summarise(profiles[0].index.recording)
     names = summary.names
-    for one in found:
+    for one in profiles:
         lines.append(first_line(one, names, one.engine if several else ""))
-    lines.append(title(summary, " and ".join(one.engine for one in found)))
+    lines.append(title(summary, " and ".join(one.engine for one in profiles)))
     for text in summary.missing:
         lines.append(line((text, "warn"), hang=2))
-    for one in found:
+    for one in profiles:
         if several:
             lines += [BLANK, line((one.engine, "strong"))]
         lines += _one(one, names, width, height, sort, top, several)
-    lines += modes_section(found[0].modes or _modes(recording), width)
+    lines += modes_section(profiles[0].modes or _modes(recording), width)
     notes = warning_lines(summary)
     lines += [BLANK, *notes] if notes else []
     keep = f"browse it: tcw open {shlex.quote(trace)}" if trace else "keep it: --trace run.tcw"
@@ -166,7 +166,7 @@ def causes_lines(
     whole = len(full)
     while whole > 1 and sum(sizes[:whole]) + len(full) - whole > room:
         whole -= 1
-    lines = [one for group in full[:whole] for one in group]
+    lines = [text_line for group in full[:whole] for text_line in group]
     left = max(3, room - sum(sizes[:whole]))
     rest = causes[whole:]
     for cause in rest[:left]:
@@ -183,9 +183,13 @@ def _cause_lines(
     head, role = _cause_head(cause, column)
     lines = [line((head, role), (cause.title, "strong"), hang=column)]
     lines += cause_lines(cause, names, width, column)
-    for one in first_of_groups(cause.suggestions):
-        if settings is not None and one.options and not (both and "--engine" in one.options):
-            command = plain(command_line("profile", settings, one.options))
+    for suggestion in first_of_groups(cause.suggestions):
+        if (
+            settings is not None
+            and suggestion.options
+            and not (both and "--engine" in suggestion.options)
+        ):
+            command = plain(command_line("profile", settings, suggestion.options))
             lines.append(line(" " * column, ("try  ", "dim"), (command, "good"), hang=column + 5))
     return lines
 

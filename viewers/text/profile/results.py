@@ -56,32 +56,36 @@ _REASONS, _NAMES = 4, 3
 
 def precision_section(profile: Profile, width: int) -> list[TextLine]:
     """How many kernels were compared, the largest errors, and the first wrong kernel."""
-    found = profile.precision
-    if not found:
+    precisions = profile.precision
+    if not precisions:
         return []
-    compared = [one for one in found if one.within is not None]
-    wrong = [one for one in compared if one.within is False]
+    compared = [precision for precision in precisions if precision.within is not None]
+    wrong = [precision for precision in compared if precision.within is False]
     words = f"{plural(len(compared), 'kernel')} against float64"
     words += f"; {len(wrong)} wrong" if wrong else ", all within bounds"
-    if len(found) > len(compared):
-        words += f"; {len(found) - len(compared)} not compared"
+    if len(precisions) > len(compared):
+        words += f"; {len(precisions) - len(compared)} not compared"
     first = wrong[:1]
     shown = tuple(dict.fromkeys((*first, *sorted(compared, key=_excess, reverse=True)[:_WORST])))
 
-    def name(one: KernelPrecision) -> str:
-        return _name(profile, one)
+    def name(precision: KernelPrecision) -> str:
+        return _name(profile, precision)
 
-    def note(one: KernelPrecision) -> str:
-        worst = worst_output(one)
-        return "the first that is wrong" if one in first else worst.note if worst else ""
+    def note(precision: KernelPrecision) -> str:
+        worst = worst_output(precision)
+        return "the first that is wrong" if precision in first else worst.note if worst else ""
 
     lines = [BLANK, heading("precision", words), *precision_lines(shown, name, width, 2, note)]
-    return [*lines, *_not_compared(profile, found)]
+    return [*lines, *_not_compared(profile, precisions)]
 
 
 def _not_compared(profile: Profile, found: Sequence[KernelPrecision]) -> list[TextLine]:
     """The kernels that were not compared, by reason."""
-    left = grouped((one.reason, _name(profile, one)) for one in found if one.within is None)
+    left = grouped(
+        (precision.reason, _name(profile, precision))
+        for precision in found
+        if precision.within is None
+    )
     lines = []
     for reason, names in list(left.items())[:_REASONS]:
         which = listed(names, _NAMES)
@@ -92,15 +96,15 @@ def _not_compared(profile: Profile, found: Sequence[KernelPrecision]) -> list[Te
     return lines
 
 
-def _excess(one: KernelPrecision) -> float:
-    worst = worst_output(one)
+def _excess(precision: KernelPrecision) -> float:
+    worst = worst_output(precision)
     return error_over_bound(worst) if worst is not None else 0.0
 
 
-def _name(profile: Profile, one: KernelPrecision) -> str:
+def _name(profile: Profile, precision: KernelPrecision) -> str:
     recording = profile.index.recording
-    kernel = recording.kernels.get(one.kernel)
-    return KernelNames(recording).title(kernel) if kernel else one.kernel
+    kernel = recording.kernels.get(precision.kernel)
+    return KernelNames(recording).title(kernel) if kernel else precision.kernel
 
 
 def modes_section(rows: tuple[ModeRow, ...], width: int) -> list[TextLine]:
@@ -113,9 +117,12 @@ def modes_section(rows: tuple[ModeRow, ...], width: int) -> list[TextLine]:
 def trials_section(trials: tuple[Trial, ...]) -> list[TextLine]:
     if not trials:
         return []
-    lines = [BLANK, heading("tried", plural(sum(one.kept for one in trials), "change") + " kept")]
-    for one in trials:
-        lines += trial_lines(one)
+    lines = [
+        BLANK,
+        heading("tried", plural(sum(trial.kept for trial in trials), "change") + " kept"),
+    ]
+    for trial in trials:
+        lines += trial_lines(trial)
     best = chosen(trials)
     if best is not None:
         lines.append(line(("   use it with: ", "dim"), best.command, hang=3))
@@ -131,11 +138,15 @@ _OPERATIONS = 4
 
 def accounts_lines(profile: Profile, width: int, unit: TimeUnit) -> list[TextLine]:
     lines: list[TextLine] = []
-    for one in account_tables(profile):
-        what = f"{one.phase} alone" if one.phase else f"where the {unit.name} of a call go"
-        lines += [BLANK, heading("account", what), *account_lines(one, unit, width, 2)]
-        lines += doubt_lines(one, 2)
-        if one.phase == "step":
+    for account_table in account_tables(profile):
+        what = (
+            f"{account_table.phase} alone"
+            if account_table.phase
+            else f"where the {unit.name} of a call go"
+        )
+        lines += [BLANK, heading("account", what), *account_lines(account_table, unit, width, 2)]
+        lines += doubt_lines(account_table, 2)
+        if account_table.phase == "step":
             lines += _step(profile, width, unit)
     return lines
 
@@ -144,8 +155,8 @@ def _step(profile: Profile, width: int, unit: TimeUnit) -> list[TextLine]:
     """The optimizer's operations and its compiled steps, grouped by name."""
     rows: list[list[Cell]] = []
     for row in profile.step_rows:
-        eager = _named(one.operation for one in row.operations)
-        compiled = _named(one.name for one in row.steps)
+        eager = _named(operation.operation for operation in row.operations)
+        compiled = _named(step.name for step in row.steps)
         for side, names, work in (
             ("eager", eager, row.eager_work),
             ("compiled", compiled, row.compiled_work),
@@ -159,7 +170,7 @@ def _step(profile: Profile, width: int, unit: TimeUnit) -> list[TextLine]:
 
 
 def _named(names: Iterable[str]) -> str:
-    counts = Counter(bare(one) for one in names)
+    counts = Counter(bare(name) for name in names)
     shown = [
         f"{name} ×{count}" if count > 1 else name for name, count in counts.most_common(_OPERATIONS)
     ]
@@ -171,7 +182,7 @@ def kernels_lines(
     profile: Profile, names: FileNames, width: int, top: int | None, unit: TimeUnit
 ) -> list[TextLine]:
     """Kernels and calls of the compiled side, slowest first, repeated layers merged."""
-    timed = [one for one in profile.index.steps.values() if one.time is not None]
+    timed = [step for step in profile.index.steps.values() if step.time is not None]
     groups = grouped((_stem(profile, step), step) for step in timed)
     works = [(key, steps, work_of(profile.index, steps)) for key, steps in groups.items()]
     works.sort(key=lambda one: -(one[2].seconds or 0.0))
@@ -200,7 +211,7 @@ def _stem(profile: Profile, step: CompiledStep) -> tuple[str, str]:
     if kernel is None:
         region = profile.region_of(step.id)
         places = region.locations if region else ()
-    at = numbers_text(one.line for one in places if one.file == places[0].file)
+    at = numbers_text(place.line for place in places if place.file == places[0].file)
     row = None if at else profile.row_with(step.id)
     at = at or (plain(where(row)) if row is not None else "")
     if kernel is None or not kernel.generated:
@@ -223,7 +234,9 @@ def regions_table(
     fall = profile.waterfall(sort)
     shown = _mattering(fall) if top is None else fall.rows[:top]
     alone = fall.quiet if len(fall.quiet) == 1 else ()
-    files = list(dict.fromkeys(one.file for row in shown or alone for one in row.locations[:1]))
+    files = list(
+        dict.fromkeys(location.file for row in shown or alone for location in row.locations[:1])
+    )
     main = files[0] if len(files) == 1 else ""
     room = place_room(width)
     cells = [_region_row(row, place_of(row, names, main, room), unit) for row in (*shown, *alone)]
@@ -277,7 +290,7 @@ def _tails(
         what = fall.quiet_words + (f", {same} the same calls" if same else "")
         named.append((f"▸ {what}", fall.quiet_sums))
     named.append(("  host and rest", fall.rest))
-    return [{REGION: name, **figure_cells(one, unit)} for name, one in named]
+    return [{REGION: name, **figure_cells(sums, unit)} for name, sums in named]
 
 
 def _region_row(row: RegionRow, place: str, unit: TimeUnit) -> dict[str, str]:

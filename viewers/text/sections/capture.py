@@ -48,8 +48,8 @@ def _skipped(view: SectionView) -> list[TextLine]:
         where = view.names.place(frame.location.file, frame.location.line)
         reason = " ".join(frame.reason.split())
         rows[where, reason] = [(where, "dim"), frame.function, reason]
-    found = table(list(rows.values()), "elf", view.width, 2)
-    return [BLANK, heading("left to Python", plural(len(rows), "function")), *found]
+    lines = table(list(rows.values()), "elf", view.width, 2)
+    return [BLANK, heading("left to Python", plural(len(rows), "function")), *lines]
 
 
 def _site(view: SectionView, site: BreakSite) -> list[TextLine]:
@@ -78,7 +78,7 @@ def _site(view: SectionView, site: BreakSite) -> list[TextLine]:
     lines += prose("why      ", record.explanation, 2)
     lines += prose("context  ", record.context, 2)
     lines += advice_lines(site.advice, 2, view.width)
-    said = {one.text for one in site.advice}
+    said = {advice.text for advice in site.advice}
     for hint in record.hints:
         lines += prose("hint     ", hint, 2) if hint not in said else []
     if record.url:
@@ -147,7 +147,9 @@ def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[T
     if record.check_us is not None:
         cost = f", {check_words(record.check_us)}"
     starts = view.recording.all(FrameStart)
-    wrapped = (one.called for one in starts if one.compile_id == record.compile_id and one.wrapped)
+    wrapped = (
+        start.called for start in starts if start.compile_id == record.compile_id and start.wrapped
+    )
     names = FunctionNames(view.recording)
     function = names.of(record.compile_id, next(wrapped, record.function))
     lines = [
@@ -161,8 +163,10 @@ def _compile(view: SectionView, record: Guards, before: Guards | None) -> list[T
     conditions = groups.conditions
     if before is not None and view.detail != "all":
         earlier = guard_groups(view.recording, before)
-        known = {(one.name, one.value) for one in earlier.conditions}
-        conditions = tuple(one for one in conditions if (one.name, one.value) not in known)
+        known = {(condition.name, condition.value) for condition in earlier.conditions}
+        conditions = tuple(
+            condition for condition in conditions if (condition.name, condition.value) not in known
+        )
     lines += _rows(view, condition_rows(conditions))
     same = len(groups.conditions) - len(conditions)
     if view.detail == "all":
@@ -193,10 +197,16 @@ def _dynamic(size: DynamicSize) -> str:
 
 def _all(view: SectionView, groups: GuardGroups) -> list[TextLine]:
     """Every guard, including flags that were folded into one row."""
-    together: list[Condition] = [one for one in groups.conditions if len(one.guards) > 1]
+    together: list[Condition] = [
+        condition for condition in groups.conditions if len(condition.guards) > 1
+    ]
     lines = []
-    for one in together:
-        lines += [BLANK, line((f"  {one.name}", "dim")), *_rows(view, single_rows(one.guards))]
+    for condition in together:
+        lines += [
+            BLANK,
+            line((f"  {condition.name}", "dim")),
+            *_rows(view, single_rows(condition.guards)),
+        ]
     for group in groups.kinds:
         head = f"  {len(group.guards)} {group.kind}"
         lines += [BLANK, line((head, "dim"), f"  {group.words}", hang=4)]
@@ -205,7 +215,9 @@ def _all(view: SectionView, groups: GuardGroups) -> list[TextLine]:
 
 
 def _rows(view: SectionView, rows: Sequence[GuardRow]) -> list[TextLine]:
-    return [one for lines in guards_lines(rows, view.names, view.width, 2) for one in lines]
+    return [
+        text_line for lines in guards_lines(rows, view.names, view.width, 2) for text_line in lines
+    ]
 
 
 def graphs(view: SectionView) -> list[TextLine]:

@@ -79,7 +79,7 @@ def _buckets(view: SectionView, record: DdpBuckets) -> list[TextLine]:
         f"the first from {bytes_text(record.first_bucket_bytes)}"
     )
     head = f"  {record.compile_id}  DDP: {count} buckets, in the order of the backward; {limits}"
-    rows = [_bucket(view, one) for one in record.buckets]
+    rows = [_bucket(view, bucket) for bucket in record.buckets]
     return [line(head, hang=4), *table(rows, "rlfl", view.width, 4)]
 
 

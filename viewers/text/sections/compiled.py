@@ -39,9 +39,9 @@ def kernels(view: SectionView) -> list[TextLine]:
     for graph, mine in grouped((row.kernel.graph, row) for row in rows).items():
         predicted = all(row.kernel.predicted for row in mine)
         count = plural(len(mine), "kernel") + (", predicted" if predicted else "")
-        found = kernels_lines(mine, view.names, view.width, 2, seconds=seconds)
-        binaries = [one for row in mine for one in _binaries(row)]
-        blocks.append([heading(f"kernels {graph}", count), *found, *binaries])
+        lines = kernels_lines(mine, view.names, view.width, 2, seconds=seconds)
+        binaries = [binary for row in mine for binary in _binaries(row)]
+        blocks.append([heading(f"kernels {graph}", count), *lines, *binaries])
     untimed = line(("  times per kernel: not measured; tcw profile measures them", "dim"))
     return [*apart(blocks), *([] if seconds else [untimed])]
 
@@ -74,7 +74,7 @@ def _plan(plan: MemoryPlan, width: int) -> list[TextLine]:
     reuse = reuse_of(plan)
     facts = f"{peak_words(plan, reuse)}, {reuse_words(reuse)}"
     own = [buffer for buffer in plan.buffers if buffer.kind != "input"]
-    largest = sorted(own, key=lambda one: -(one.bytes or 0))[:LARGEST]
+    largest = sorted(own, key=lambda buffer: -(buffer.bytes or 0))[:LARGEST]
     rows = [_buffer(buffer) for buffer in largest]
     return [heading(f"memory {plan.graph}", facts), *table(rows, "lrllf", width, 2)]
 
@@ -137,14 +137,22 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) else f"{value:.4g}"
 
 
-def _decision(one: Decided) -> list[Cell]:
-    numbers = " ".join(f"{name} {_figure(value)}" for name, value in one.numbers.items())
-    why = "  ".join(part for part in (one.rule, one.reason, numbers) if part)
-    if one.refused:
-        return [one.id, (one.choice, "bad"), f"{one.wanted} was refused: {one.refused}"]
-    if one.overridden:
-        return [one.id, (one.choice, "warn"), f"overridden; the default is {one.default}  {why}"]
-    return [one.id, (one.choice, "accent"), (why, "dim")]
+def _decision(decided: Decided) -> list[Cell]:
+    numbers = " ".join(f"{name} {_figure(value)}" for name, value in decided.numbers.items())
+    why = "  ".join(part for part in (decided.rule, decided.reason, numbers) if part)
+    if decided.refused:
+        return [
+            decided.id,
+            (decided.choice, "bad"),
+            f"{decided.wanted} was refused: {decided.refused}",
+        ]
+    if decided.overridden:
+        return [
+            decided.id,
+            (decided.choice, "warn"),
+            f"overridden; the default is {decided.default}  {why}",
+        ]
+    return [decided.id, (decided.choice, "accent"), (why, "dim")]
 
 
 FOLDED = 1000
@@ -158,7 +166,9 @@ def phases(view: SectionView) -> list[TextLine]:
         return [heading("phases", "none recorded")]
     total = sum(phase.self_seconds for phase in phases)
     beside = sum(phase.beside_seconds for phase in phases)
-    shown = [one for one in phases if max(one.self_seconds, one.beside_seconds) >= total / FOLDED]
+    shown = [
+        phase for phase in phases if max(phase.self_seconds, phase.beside_seconds) >= total / FOLDED
+    ]
     rows: list[list[Cell]] = [
         [
             ("phase", "dim"),
@@ -182,9 +192,9 @@ def phases(view: SectionView) -> list[TextLine]:
         heading("phases", f"{seconds_text(total)} of own time"),
         *table(rows, "frrrr", view.width, 2),
     ]
-    folded = [one for one in phases if one not in shown]
+    folded = [phase for phase in phases if phase not in shown]
     if folded:
-        rest = seconds_text(sum(one.self_seconds for one in folded))
+        rest = seconds_text(sum(time.self_seconds for time in folded))
         lines.append(line((f"  {plural(len(folded), 'phase')} below 0.1%: {rest}", "dim")))
     return lines
 
@@ -250,7 +260,11 @@ def output(view: SectionView) -> list[TextLine]:
         blocks.append([heading("failure", failure.type), *_text(failure.message), *traceback])
     for stream in ("stdout", "stderr"):
         body = "".join(out.text for out in view.recording.all(Output) if out.stream == stream)
-        capped = [one for one in view.recording.all(OutputCapped) if one.stream == stream]
+        capped = [
+            output_capped
+            for output_capped in view.recording.all(OutputCapped)
+            if output_capped.stream == stream
+        ]
         note = f"kept up to {bytes_text(capped[0].cap_bytes)}" if capped else ""
         if body:
             blocks.append([heading(stream, note), *_text(body)])
@@ -305,7 +319,7 @@ def _fused_graph(
         lines.append(line(("  ·  ", "dim"), text, hang=5))
     for rule, count in graph.rejected.items():
         lines.append(line(("  ✗  ", "bad"), f"{number(count)} {rule_words(rule)}", hang=5))
-        pairs = [one for one in graph.pairs if one.verdict == "rejected" and one.rule == rule]
+        pairs = [pair for pair in graph.pairs if pair.verdict == "rejected" and pair.rule == rule]
         lines += _reasons(pairs, labels)
     return lines
 
@@ -341,8 +355,8 @@ def engines(view: SectionView) -> list[TextLine]:
     for graph, kernels in lineup_lines(comparison, view.names, view.width, 2).items():
         lines += [BLANK, heading(f"engines {graph}", "kernels of the same lines"), *kernels]
     if view.detail == "sources":
-        for one in comparison.kernels:
-            lines += _sources(comparison, one, view)
+        for kernel in comparison.kernels:
+            lines += _sources(comparison, kernel, view)
     return lines
 
 
@@ -355,15 +369,15 @@ def _stages(comparison: Comparison, width: int) -> list[TextLine]:
     ]
 
 
-def _sources(comparison: Comparison, one: LineUp, view: SectionView) -> list[TextLine]:
+def _sources(comparison: Comparison, line_up: LineUp, view: SectionView) -> list[TextLine]:
     """The full code that each engine generated for the same lines, one below the other."""
     lines: list[TextLine] = []
-    for column, kernels in zip(comparison.columns, (one.first, one.second), strict=True):
+    for column, kernels in zip(comparison.columns, (line_up.first, line_up.second), strict=True):
         for kernel in kernels:
             text = column.recording.text(kernel.text)
             if not text:
                 continue
-            where = view.names.lines(one.lines)
+            where = view.names.lines(line_up.lines)
             name = KernelNames(column.recording).name(kernel)
             words = f"{kernel.id} {name}  {WRITTEN_IN[kernel.language]}  {where}"
             lines += [BLANK, heading(column.engine, words)]

@@ -99,7 +99,7 @@ class Accumulators:
     def begin(self, walk: Pass, scope: Scope, columns: int) -> list[Accumulator]:
         """The accumulators of a pass. Arrays are initialised here, except those that registers
         stand for: sums of as many `columns`, in vectors."""
-        found: list[Accumulator] = []
+        accumulators: list[Accumulator] = []
         row = frozenset(self.schedule.row())
         for statement in walk.effects:
             if not isinstance(statement, Reduction):
@@ -129,8 +129,8 @@ class Accumulators:
                     self.arrays.fill(
                         indices, lambda lanes: lanes.constant(0, lanes.index_dtype), scope
                     )
-            found.append(accumulator)
-        return found
+            accumulators.append(accumulator)
+        return accumulators
 
     def _in_registers(self, accumulator: Accumulator) -> bool:
         """Whether each lane has a result of its own, and all units of a block add to the same."""
@@ -147,8 +147,8 @@ class Accumulators:
         """The outermost scope that fixes every axis along which a rider varies, except the
         lanes."""
         wanted = set(statement.axes) - {self.schedule.lane}
-        found = (scope for scope, fixed in self._levels if wanted <= fixed)
-        return next(found, self._levels[-1][0])
+        levels = (scope for scope, fixed in self._levels if wanted <= fixed)
+        return next(levels, self._levels[-1][0])
 
     def _op(self, statement: Reduction) -> str:
         """The operation, in a variant that may lose NaN if other reductions propagate it."""
@@ -369,7 +369,11 @@ class Accumulators:
 
     def of_columns(self, holder: Scope) -> list[Accumulator]:
         """Those whose registers are columns, reset in this scope."""
-        return [one for one in self._block if one.columns and one.holder is holder]
+        return [
+            accumulator
+            for accumulator in self._block
+            if accumulator.columns and accumulator.holder is holder
+        ]
 
     def copy(self, accumulator: Accumulator) -> list[str]:
         """Declare the registers once more."""

@@ -92,19 +92,19 @@ def selected(read: ReadIndexed, otherwise: float) -> Expression:
     terms = []
     for term in read.terms:
         size = Const(term.size, "int64") if isinstance(term.size, int) else SizeOf(term.size)
-        zero, one = Const(0, "int64"), Const(1, "int64")
+        zero, const = Const(0, "int64"), Const(1, "int64")
         here = Op(
             "bitwise_and",
             (Op("ge", (term.index, zero), "bool"), Op("lt", (term.index, size), "bool")),
             "bool",
         )
         inside = here if inside is None else Op("bitwise_and", (inside, here), "bool")
-        last = Op("sub", (size, one), "int64")
+        last = Op("sub", (size, const), "int64")
         low = Op("maximum", (term.index, zero), "int64")
         terms.append(replace(term, index=Op("minimum", (low, last), "int64")))
     assert inside is not None
-    found = replace(read, terms=tuple(terms), otherwise=None)
-    return Op("where", (inside, found, Const(otherwise, read.dtype)), read.dtype)
+    indexed = replace(read, terms=tuple(terms), otherwise=None)
+    return Op("where", (inside, indexed, Const(otherwise, read.dtype)), read.dtype)
 
 
 def _need_wrapped(lanes: Lanes) -> None:
@@ -170,7 +170,9 @@ def read_by_places(values: Values, read: ReadIndexed, scope: Scope) -> str | Non
     places = _pointer_to_indices(values, term, scope)
     if places is None:
         return None
-    more, _ = values.indices(tuple(one for one in read.terms if one is not term), scope)
+    more, _ = values.indices(
+        tuple(index_term for index_term in read.terms if index_term is not term), scope
+    )
     pointer = values.pointer(base, read.address, scope) + more
     steps = step_text(term.stride), step_text(values.lane_step(read.address, scope))
     return scope.lanes.gather_places(base.dtype, pointer, places, *steps)

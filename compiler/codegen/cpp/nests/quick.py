@@ -83,13 +83,13 @@ def _below_maxima(facts: Facts) -> Iterator[Op]:
 
 def _added_to_one(facts: Facts) -> set[Op]:
     """The exp(x), and the erf(x) of float32, of a nest that are used in 1 + f(x) only."""
-    found = {
+    uses = {
         part
         for part in facts.uses
         if isinstance(part, Op) and part.dtype in ADDED_TO_ONE.get(part.name, ())
     }
-    if not found:
-        return found
+    if not uses:
+        return uses
     elsewhere: set[Expression] = set()
     for statement in reversed(facts.nest.statements):
         whole = statement.expression
@@ -98,7 +98,7 @@ def _added_to_one(facts: Facts) -> set[Op]:
         for part in expressions(statement):
             if isinstance(part, Op) and not (part.name == "add" and any(map(_is_one, part.args))):
                 elsewhere.update(part.args)
-    return found - elsewhere
+    return uses - elsewhere
 
 
 def _is_one(expression: Expression) -> bool:

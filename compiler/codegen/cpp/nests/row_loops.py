@@ -154,24 +154,24 @@ class Loops:
         inside = Scope(scope, self.scalar)
         steps = self._steps(walk)
         columns = self._columns(walk)
-        found = self.accumulators.begin(walk, scope, columns)
-        for one in found:
+        accumulators = self.accumulators.begin(walk, scope, columns)
+        for one in accumulators:
             if one.statement.name in self.riders:
                 one.guard = self.units.guard(self.facts.domain(one.statement))
         self.scans.fill(walk, scope)
         loops = [axis for axis in self.schedule.inner if axis in walk.axes]
         opened = self.units.axis_loops(loops, inside, walk.backwards)
         current = opened[-1][0] if opened else inside
-        self._open(found, scope, opened, steps, columns)
-        chained, chain_axis, span = self._chains(walk, found, loops, scope, steps)
+        self._open(accumulators, scope, opened, steps, columns)
+        chained, chain_axis, span = self._chains(walk, accumulators, loops, scope, steps)
         for accumulator in chained:
             self.accumulators.open_chain(accumulator)
         if self.schedule.lane is not None and self.schedule.lane in walk.axes:
-            self._lane_loop(walk, current, found, steps)
+            self._lane_loop(walk, current, accumulators, steps)
         else:
-            self._body(walk, current, found, 0)
+            self._body(walk, current, accumulators, 0)
         for child, header in reversed(opened):
-            self._close(found, child)
+            self._close(accumulators, child)
             assert child.parent is not None
             if chain_axis is not None and chain_axis in child.own:
                 self._spans(child.parent, child.code, chain_axis, chained, span)
@@ -182,8 +182,8 @@ class Loops:
         else:
             scope.code.extend(inside.code)
             scope.memo.update(inside.memo)
-        self._close(found, scope)
-        self.accumulators.finish(found, scope)
+        self._close(accumulators, scope)
+        self.accumulators.finish(accumulators, scope)
         for name in walk.keeps:
             array = self.arrays.kept[name]
             self.values.keep(name, scope, array.base, array.address)
@@ -227,16 +227,18 @@ class Loops:
         """The sums that a loop of a pass is to add in several chains, that loop's axis, and its
         steps in each chain. Unknown sizes count as large."""
         chained, at, span = [], None, 0
-        for one in found:
-            inside = self._lane_additions(one, steps)
-            if not self.accumulators.rounds(one) or (one.names and one.holder is not scope):
+        for accumulator in found:
+            inside = self._lane_additions(accumulator, steps)
+            if not self.accumulators.rounds(accumulator) or (
+                accumulator.names and accumulator.holder is not scope
+            ):
                 continue
             if inside is None or inside > CHAIN:
                 continue
             place, total = None, inside
             for axis in reversed(loops):
                 size = self.facts.nest.axes[axis].size
-                if axis not in one.statement.over:
+                if axis not in accumulator.statement.over:
                     continue
                 if not isinstance(size, int) or total * size > 2 * CHAIN:
                     place = axis
@@ -244,16 +246,16 @@ class Loops:
                 total *= size
             if place is None or place in walk.backwards or at not in (None, place):
                 continue
-            if one.row_axes & set(loops[: loops.index(place)]):
+            if accumulator.row_axes & set(loops[: loops.index(place)]):
                 continue
-            chained.append(one)
+            chained.append(accumulator)
             at, each = place, max(CHAIN // total, 1)
             span = min(span, each) if span else each
         return chained, at, span
 
-    def _lane_additions(self, one: Accumulator, steps: int) -> int | None:
+    def _lane_additions(self, accumulator: Accumulator, steps: int) -> int | None:
         """How often the lane loop adds to the same element; None if unknown."""
-        if not one.names or self.schedule.lane not in one.statement.over:
+        if not accumulator.names or self.schedule.lane not in accumulator.statement.over:
             return 1
         width = self.units.lane_width()
         return None if width is None else -(-width // (self.schedule.lanes * steps))
@@ -266,8 +268,8 @@ class Loops:
         start, end = self.names.new(f"{name}_start"), self.names.new(f"{name}_end")
         outside, scope.code = scope.code, Code()
         scope.code.add(f"const long {end} = {start} + {span} < {size} ? {start} + {span} : {size};")
-        for one in chained:
-            self.accumulators.begin_chain(one, scope)
+        for accumulator in chained:
+            self.accumulators.begin_chain(accumulator, scope)
         scope.code.loop(f"for (long {name} = {start}; {name} < {end}; {name}++)", body)
         for one in chained:
             self.accumulators.end_chain(one, scope)
@@ -383,9 +385,9 @@ class Loops:
                 self._main_loop(scope, calls, steps, bool(single or tail), found)
             if single:
                 header = f"for (; {name} + {lanes} <= {bound}; {name} += {lanes})"
-                one = Code()
-                one.add(_step(name, found, 0))
-                scope.code.loop(header, one)
+                code = Code()
+                code.add(_step(name, found, 0))
+                scope.code.loop(header, code)
         if tail and once:
             at, left = str(steps * lanes), str((width or 0) % lanes)
             scope.code.enclose("", self._lane_body(walk, scope, found, at, steps, left))
@@ -404,12 +406,12 @@ class Loops:
         name, bound = self.units.lane_name, self.units.lane_bound()
         width = steps * self.schedule.lanes
         chained = []
-        for one in found:
-            additions = self._lane_additions(one, steps)
+        for accumulator in found:
+            additions = self._lane_additions(accumulator, steps)
             many = additions is None or additions > CHAIN
-            if many and one.names and self.accumulators.rounds(one):
-                self.accumulators.open_chain(one)
-                chained.append(one)
+            if many and accumulator.names and self.accumulators.rounds(accumulator):
+                self.accumulators.open_chain(accumulator)
+                chained.append(accumulator)
         start = "" if more else f"long {name} = 0"
         if more:
             scope.code.add(f"long {name} = 0;")

@@ -335,7 +335,7 @@ def _runs_along(facts: Facts, lane: int, ordered: frozenset[int]) -> bool:
     def contiguous(axis: int) -> int:
         writes = (s for s in facts.nest.statements if isinstance(s, Write))
         parts = (*reads_in(facts.nest.statements), *writes)
-        return sum(one.address.strides[axis] == 1 for one in parts if not one.address.then)
+        return sum(part.address.strides[axis] == 1 for part in parts if not part.address.then)
 
     for statement in facts.nest.statements:
         if isinstance(statement, Write) and not statement.address.then:

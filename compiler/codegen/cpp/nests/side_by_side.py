@@ -22,7 +22,7 @@ registers; AVX2 has 16 of them."""
 
 def rows_at_once(sums: Sequence[Accumulator], weight: int) -> int:
     """How many rows of this weight add to the sums side by side."""
-    registers = sum(len(one.names) for one in sums)
+    registers = sum(len(accumulator.names) for accumulator in sums)
     rows = ROWS if registers else 1
     while rows > 1 and (rows * registers > COLUMN_REGISTERS or rows * weight > HEAVY):
         rows //= 2
@@ -38,11 +38,19 @@ def rows_loop(
         block.code.loop(f"for (long {name} = {begin}; {name} < {end}; {name}++)", row)
         return
     sums = accumulators.of_columns(block)
-    own = [register for one in sums for register in one.names]
-    kinds = [accumulators.vector.type(one.dtype) for one in sums for _ in one.names]
+    own = [register for accumulator in sums for register in accumulator.names]
+    kinds = [
+        accumulators.vector.type(accumulator.dtype)
+        for accumulator in sums
+        for _ in accumulator.names
+    ]
     calls, single = Code(), Code()
     for place in range(rows):
-        names = own if not place else [r for one in sums for r in accumulators.copy(one)]
+        names = (
+            own
+            if not place
+            else [r for accumulator in sums for r in accumulators.copy(accumulator)]
+        )
         at = f"{name} + {place}" if place else name
         calls.add(f"row_step({', '.join([at, *names])});")
     single.add(f"row_step({', '.join([name, *own])});")

@@ -27,7 +27,7 @@ def test_a_line_is_summed_up_round_by_round() -> None:
     medians."""
     steps = [[1.0, 1.0, 9.0], [1.0, 9.0, 1.0]]
     assert median(summed(steps, 3)) == 10.0
-    assert sum(median(one) for one in steps) == 2.0
+    assert sum(median(step) for step in steps) == 2.0
 
 
 def test_what_is_left_is_never_below_nothing() -> None:

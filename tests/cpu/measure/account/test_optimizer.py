@@ -51,7 +51,7 @@ def _records(given: Callable[[nn.Module], Any]) -> tuple[list[Record], list[str]
     numbers = IdCounts(2, 3, 4)
     host = host_of(recorder)
     found = step_records_of(host, given(model), model, made, step, inputs, numbers)
-    return found, [one.message for one in trace.records if isinstance(one, Warned)], model
+    return found, [record.message for record in trace.records if isinstance(record, Warned)], model
 
 
 @pytest.fixture(autouse=True)
@@ -62,15 +62,15 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("given", [lambda model: _adam(model.parameters()), lambda model: _adam])
 def test_both_sides_are_timed_and_the_model_is_as_before(given: Callable[[Any], Any]) -> None:
     torch.manual_seed(0)
-    wanted = [one.clone() for one in Net().parameters()]
+    wanted = [parameter.clone() for parameter in Net().parameters()]
     torch.manual_seed(0)
     made, warned, model = _records(given)
     assert warned == []
-    found = [one for one in made if isinstance(one, Account)]
-    assert [(one.side, one.phase) for one in found] == [("eager", "step"), ("compiled", "step")]
-    assert all(one.measured.median > 0 for one in found)
-    assert [line.name for line in found[0].lines] == ["operations"]
-    assert {"kernels", "wrapper"} <= {line.name for line in found[1].lines}
+    accounts = [one for one in made if isinstance(one, Account)]
+    assert [(one.side, one.phase) for one in accounts] == [("eager", "step"), ("compiled", "step")]
+    assert all(one.measured.median > 0 for one in accounts)
+    assert [line.name for line in accounts[0].lines] == ["operations"]
+    assert {"kernels", "wrapper"} <= {line.name for line in accounts[1].lines}
     for before, after in zip(wanted, model.parameters(), strict=True):
         torch.testing.assert_close(after, before, rtol=0, atol=0)
 
@@ -84,10 +84,12 @@ def test_both_sides_stand_in_a_region_of_the_phase() -> None:
     assert region.operations == tuple(f"e{2 + place}" for place in range(len(operations)))
     assert region.steps == tuple(f"s{3 + place}" for place in range(len(steps)))
     assert region.id == "r4"
-    assert any("addcdiv" in one.operation for one in operations)
-    assert {(one.phase, one.part) for one in (*operations, *steps)} == {("step", "optimizer")}
-    assert "kernel" in {one.kind for one in steps} <= {"kernel", "aten"}
-    assert all(one.time is not None for one in (*operations, *steps))
+    assert any("addcdiv" in operation.operation for operation in operations)
+    assert {(operation.phase, operation.part) for operation in (*operations, *steps)} == {
+        ("step", "optimizer")
+    }
+    assert "kernel" in {step.kind for step in steps} <= {"kernel", "aten"}
+    assert all(operation.time is not None for operation in (*operations, *steps))
     assert region.eager is not None
     assert region.compiled is not None
 
@@ -99,7 +101,7 @@ def test_a_step_starts_from_the_same_each_time() -> None:
     side.optimizer.step()
     side.remember()
     side.optimizer.step()
-    first = [one.detach().clone() for one in model.parameters()]
+    first = [parameter.detach().clone() for parameter in model.parameters()]
     for _ in range(2):
         side.rewind()
         side.optimizer.step()
@@ -118,7 +120,7 @@ def test_an_optimizer_of_the_model_becomes_one_of_its_copy() -> None:
     assert made is not given
     assert [group["lr"] for group in made.param_groups] == [0.5, 0.1]
     ours = {id(one) for group in made.param_groups for one in group["params"]}
-    assert ours == {id(one) for one in twin.parameters()}  # type: ignore[attr-defined]
+    assert ours == {id(parameter) for parameter in twin.parameters()}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -122,12 +122,12 @@ class Planted:
             guards=GuardCosts(cost, cost),
         )
         return {
-            one.side: {
-                **{line.name: line.time.median for line in one.lines},
-                "remainder": one.remainder,
+            record.side: {
+                **{line.name: line.time.median for line in record.lines},
+                "remainder": record.remainder,
             }
-            for one in records(measured, IdCounts())
-            if isinstance(one, Account)
+            for record in records(measured, IdCounts())
+            if isinstance(record, Account)
         }
 
 
@@ -190,9 +190,9 @@ def test_what_no_probed_call_takes_is_not_explained(planted: Planted) -> None:
             wait()
 
     def measured(_: int) -> None:
-        found = planted.accounts()["compiled"]
-        assert found.pop("remainder") == pytest.approx(PLANTED, abs=NEAR)
-        assert all(seconds < NEAR for seconds in found.values())
+        account = planted.accounts()["compiled"]
+        assert account.pop("remainder") == pytest.approx(PLANTED, abs=NEAR)
+        assert all(seconds < NEAR for seconds in account.values())
 
     planted.in_wrapper = where_nothing_looks
     by_chance(measured)
@@ -206,8 +206,8 @@ def test_what_only_a_probed_call_takes_is_too_much(planted: Planted) -> None:
             wait()
 
     def measured(_: int) -> None:
-        found = planted.accounts()["compiled"]
-        assert found["remainder"] == pytest.approx(-PLANTED, abs=NEAR)
+        account = planted.accounts()["compiled"]
+        assert account["remainder"] == pytest.approx(-PLANTED, abs=NEAR)
 
     planted.in_wrapper = where_a_probe_looks
     by_chance(measured)

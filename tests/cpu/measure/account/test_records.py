@@ -100,7 +100,7 @@ def test_a_frame_checks_its_guards_once_per_forward() -> None:
     found.device, found.probes, found.bases, found.end = "cpu", [Probe(), backward], [0, 2], 4
     found.laps["compiled"]["probed"] = [lap(0.005, *readings)] * 3
     found.guards.warm = found.guards.found
-    accounts = [one for one in records(found, IdCounts()) if isinstance(one, Account)]
+    accounts = [record for record in records(found, IdCounts()) if isinstance(record, Account)]
     (guards,) = (line for line in accounts[-1].lines if line.name == "guards")
     assert (guards.time.median, guards.what) == (pytest.approx(2e-4), "of 2 frames")
 

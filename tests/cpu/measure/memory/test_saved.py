@@ -18,7 +18,7 @@ from tests.long import mostly_long
 
 def told_by_hooks(model: nn.Module, *inputs: Any) -> int:
     """Bytes of the storages that torch packs, except parameters and inputs."""
-    known = {one.untyped_storage().data_ptr() for one in (*model.parameters(), *inputs)}
+    known = {parameter.untyped_storage().data_ptr() for parameter in (*model.parameters(), *inputs)}
     found: dict[int, int] = {}
     kept = []
 

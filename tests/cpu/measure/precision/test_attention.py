@@ -20,7 +20,7 @@ BIAS = torch.randn(2, 4, 8, 8)
 def carried_out(target: Any, *args: Any, **kwargs: Any) -> Any:
     graph = fx.Graph()
     node = graph.call_function(target, args, kwargs)
-    wide = [one.double() if isinstance(one, torch.Tensor) else one for one in args]
+    wide = [arg.double() if isinstance(arg, torch.Tensor) else arg for arg in args]
     return double(node, wide, kwargs)
 
 

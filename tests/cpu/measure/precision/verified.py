@@ -47,8 +47,8 @@ class Verified:
         """Kernels that were not compared, and why."""
         return {self.kernels[one.kernel].name: one.reason for one in self.all if one.within is None}
 
-    def text(self, one: KernelPrecision) -> str:
-        return self.recorded.text(one.repro)
+    def text(self, precision: KernelPrecision) -> str:
+        return self.recorded.text(precision.repro)
 
 
 def verified(
@@ -84,7 +84,7 @@ def verified(
             run()
         graphs = Collected(of_inductor, of_engine)
         verify(host_of(recorder), recorded.records, graphs, run, engine)
-        assert [one.message for one in recorded.all(Warned) if one.asked] == []
+        assert [warned.message for warned in recorded.all(Warned) if warned.asked] == []
     return Verified(recorded)
 
 

@@ -107,9 +107,11 @@ def test_each_operation_has_a_time_in_each_call(profiled: Profiled) -> None:
 
 
 def test_an_operation_that_one_call_did_not_run_took_no_time_in_it() -> None:
-    one = EagerRun("aten.add", "model", "", 0, 5, 1)
+    eager_run = EagerRun("aten.add", "model", "", 0, 5, 1)
     other = EagerRun("aten.mul", "model", "", 0, 7, 1)
-    assert [(r.run.name, r.ns) for r in in_rounds([[one], [one, one, other]])] == [
+    assert [
+        (r.run.name, r.ns) for r in in_rounds([[eager_run], [eager_run, eager_run, other]])
+    ] == [
         ("aten.add", (5, 5)),
         ("aten.add", (0, 5)),
         ("aten.mul", (0, 7)),

@@ -27,4 +27,4 @@ def test_a_dispatch_mode_times_the_call_and_not_what_prepares_it() -> None:
     rounds.run(plan_of(3))
     assert not eager.probe.differs
     for lap in rounds.laps["eager"]["probed"]:
-        assert [one.key for one in lap.readings] == list(range(len(eager.probe.operations)))
+        assert [reading.key for reading in lap.readings] == list(range(len(eager.probe.operations)))

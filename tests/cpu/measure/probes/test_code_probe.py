@@ -20,12 +20,12 @@ def test_steps_graph_and_marks_sum_up_to_what_passed() -> None:
     """A graph from 0 to 1000: its wrapper takes 200, its steps 300 and 450, their marks 50."""
     steps, cost = marked(6, [(1, 100), (-1, 410), (2, 500), (-2, 960)])
     readings, took = graph_readings(6, 0, 1000, steps, cost)
-    assert [(one.key, one.start, one.ns) for one in readings] == [
+    assert [(reading.key, reading.start, reading.ns) for reading in readings] == [
         (6, 0, 950),
         (7, 100, 300),
         (8, 500, 450),
     ]
-    assert readings[0].ns - sum(one.ns for one in readings[1:]) == 200
+    assert readings[0].ns - sum(reading.ns for reading in readings[1:]) == 200
     assert readings[0].ns + took == 1000
 
 
@@ -50,12 +50,12 @@ def test_a_clock_reads_each_call_by_itself_and_late() -> None:
         clock.end()
     assert asked == []
     _, first, second = clock.calls
-    assert [(one.start, one.ns) for one in first.readings()] == [(2, 5)]
+    assert [(reading.start, reading.ns) for reading in first.readings()] == [(2, 5)]
     assert first.took_ns == 7
-    assert [one.start for one in clock.readings()] == [3]
+    assert [reading.start for reading in clock.readings()] == [3]
     assert second.took_ns == 7
     assert asked == ["first", "second"]
-    assert [one.start for one in first.readings()] == [2]
+    assert [reading.start for reading in first.readings()] == [2]
     assert first.took_ns == 7
 
 

@@ -144,7 +144,7 @@ def test_a_probed_call_gives_the_plain_call_s_results(name: str) -> None:
     with probe.timing(clock):
         found.append(step(probed, *inputs, probe=probe))
     assert probe.differs == ""
-    assert [one.key for one in clock.readings()] == list(range(len(probe.operations)))
+    assert [reading.key for reading in clock.readings()] == list(range(len(probe.operations)))
     for ours, theirs in zip(found, (expected, expected_again), strict=True):
         for a, b in zip(ours, theirs, strict=True):
             assert torch.equal(a, b)
@@ -155,24 +155,26 @@ def test_a_probed_call_gives_the_plain_call_s_results(name: str) -> None:
 def test_lines_modules_and_phases() -> None:
     operations = described(Mlp(), torch.randn(4, 32))
     where = {
-        (one.phase, one.operation): (one.module, one.location.line)
-        for one in operations
-        if one.location is not None
+        (operation.phase, operation.operation): (operation.module, operation.location.line)
+        for operation in operations
+        if operation.location is not None
     }
     assert where["forward", "aten.gelu.default"] == ("", line("gelu"))
     assert where["backward", "aten.gelu_backward.default"] == ("", line("gelu"))
     assert where["forward", "aten.native_layer_norm.default"] == ("norm", line("norm"))
     assert where["backward", "aten.native_layer_norm_backward.default"] == ("norm", line("norm"))
     assert where["backward", "aten._softmax_backward_data.default"] == ("", line("softmax"))
-    named = {one.id: one.operation for one in operations}
+    named = {operation.id: operation.operation for operation in operations}
     assert {
-        (named[one.of], one.operation) for one in operations if "backward" in one.operation
+        (named[operation.of], operation.operation)
+        for operation in operations
+        if "backward" in operation.operation
     } == {
         ("aten._softmax.default", "aten._softmax_backward_data.default"),
         ("aten.gelu.default", "aten.gelu_backward.default"),
         ("aten.native_layer_norm.default", "aten.native_layer_norm_backward.default"),
     }
-    parts = Counter((one.phase, one.part) for one in operations)
+    parts = Counter((operation.phase, operation.part) for operation in operations)
     assert set(parts) == {
         ("forward", "model"),
         ("forward", "loss"),
@@ -181,7 +183,7 @@ def test_lines_modules_and_phases() -> None:
         ("backward", "gradients"),
     }
     assert parts["backward", "gradients"] == 6  # one per parameter
-    assert [one.id for one in operations[:2]] == ["e0", "e1"]
+    assert [operation.id for operation in operations[:2]] == ["e0", "e1"]
 
 
 def test_arguments_read_as_in_a_call() -> None:
@@ -189,11 +191,11 @@ def test_arguments_read_as_in_a_call() -> None:
     probe = EagerProbe(model, 1)
     with probe.describing(), torch.no_grad():
         model(torch.randn(4, 32))
-    texts = {one.operation: one.arguments for one in probe.operations}
+    texts = {operation.operation: operation.arguments for operation in probe.operations}
     assert texts["aten.addmm.default"] == "f32[32], f32[4, 64], f32[64, 32]"
     assert texts["aten._softmax.default"] == "f32[4, 32], -1, False"
     assert texts["aten.native_layer_norm.default"] == "f32[4, 32], [32], f32[32], f32[32], 1e-05"
-    views = {one.operation for one in probe.operations if not one.launches}
+    views = {operation.operation for operation in probe.operations if not operation.launches}
     assert views == {"aten.t.default"}
 
 
@@ -205,7 +207,7 @@ def test_inference_mode_shows_the_operations_of_composite_ones() -> None:
         probe = EagerProbe(model, 1)
         with probe.describing(), context():
             model(x)
-        return [one.operation for one in probe.operations]
+        return [operation.operation for operation in probe.operations]
 
     assert operations(torch.inference_mode) == operations(torch.no_grad)
     assert "aten.addmm.default" in operations(torch.inference_mode)
@@ -215,9 +217,11 @@ def test_what_a_checkpoint_computes_again_is_where_it_was() -> None:
     operations = described(Regions(), torch.randn(4, 8, requires_grad=True))
     for phase in ("forward", "backward"):
         found = {
-            (one.module, one.operation)
-            for one in operations
-            if one.phase == phase and one.location and one.location.line == place("region")
+            (operation.module, operation.operation)
+            for operation in operations
+            if operation.phase == phase
+            and operation.location
+            and operation.location.line == place("region")
         }
         assert found >= {
             (module, operation)
@@ -228,15 +232,19 @@ def test_what_a_checkpoint_computes_again_is_where_it_was() -> None:
             ("first.inner", "aten.addmm.default"),
             ("second.inner", "aten.addmm.default"),
         }
-    assert all(one.module for one in operations if one.part == "model" and one.location)
+    assert all(
+        operation.module
+        for operation in operations
+        if operation.part == "model" and operation.location
+    )
 
 
 def test_the_backward_of_a_custom_function_has_its_own_lines() -> None:
     operations = described(Odd(), torch.randn(4, 8), torch.tensor([1, 2, 2, 9]))
     lines = {
-        (one.phase, one.operation)
-        for one in operations
-        if one.location and one.location.line == place("square_backward")
+        (operation.phase, operation.operation)
+        for operation in operations
+        if operation.location and operation.location.line == place("square_backward")
     }
     assert lines == {("backward", "aten.mul.Tensor")}
 
@@ -370,11 +378,12 @@ def test_a_backward_in_another_thread_finds_the_forward() -> None:
             thread.join()
         with probe.during("forward"):
             model(x)
-    named = {one.id: one for one in probe.operations}
+    named = {operation.id: operation for operation in probe.operations}
     found = {
-        (one.module, one.operation, named[one.of].operation)
-        for one in probe.operations
-        if one.of and one.operation in ("aten.cos.default", "aten.threshold_backward.default")
+        (operation.module, operation.operation, named[operation.of].operation)
+        for operation in probe.operations
+        if operation.of
+        and operation.operation in ("aten.cos.default", "aten.threshold_backward.default")
     }
     assert found == {
         (module, "aten.cos.default", "aten.sin.default") for module in ("first", "second")
@@ -390,7 +399,7 @@ def test_names_of_spans_are_no_operations() -> None:
     probe = EagerProbe(model, 1)
     with probe.describing():
         model(x)
-    assert [one.operation for one in probe.operations] == ["aten.mul.Tensor"]
+    assert [operation.operation for operation in probe.operations] == ["aten.mul.Tensor"]
     with probe.timing(HostClock()):
         model(x)
     assert probe.differs == ""

@@ -76,7 +76,7 @@ class Probed:
                 entered.enter_context(probe.timing(clock, 100))
             answer = self.run()
         return answer, {
-            probe.graph: {one.key - 101: one for one in clock.readings()}
+            probe.graph: {reading.key - 101: reading for reading in clock.readings()}
             for probe, clock in zip(self.probes, clocks, strict=True)
         }
 
@@ -131,7 +131,7 @@ class Probed:
         def see(step: Any, tensors: Any) -> None:
             order.append(("after", step.index))
             done = probe.memory.complete(step.index)
-            compare({name: one for name, one in tensors.items() if name in done})
+            compare({name: tensor for name, tensor in tensors.items() if name in done})
             if step.index == probe.steps[-1].index:
                 assert order == [(when, s.index) for s in probe.steps for when in BOTH]
 
@@ -178,29 +178,29 @@ def inference(*inputs: Any) -> Call:
 
 
 def test_loops_between_products() -> None:
-    found = Probed(Mixed(), inference(torch.randn(4, 16)))
-    (probe,) = found.probes
+    probed = Probed(Mixed(), inference(torch.randn(4, 16)))
+    (probe,) = probed.probes
     kinds = [step.kind for step in probe.steps]
     assert (kinds.count("aten"), kinds.count("kernel")) == (2, 3)
     assert [step.index for step in probe.steps] == [0, 1, 2, 3, 4]
-    found.check()
-    assert {"mul", "addmm", "relu", "addmm_1", "add"} <= found.seen[probe.graph]
+    probed.check()
+    assert {"mul", "addmm", "relu", "addmm_1", "add"} <= probed.seen[probe.graph]
 
 
 def test_a_graph_of_loops_alone_is_one_function() -> None:
-    found = Probed(lambda x: torch.softmax(x, -1).sum(), inference(torch.randn(8, 8)))
-    assert {step.kind for step in found.probes[0].steps} == {"kernel"}
-    assert found.graphs[0].compiled.artifact.entry
-    found.check()
+    probed = Probed(lambda x: torch.softmax(x, -1).sum(), inference(torch.randn(8, 8)))
+    assert {step.kind for step in probed.probes[0].steps} == {"kernel"}
+    assert probed.graphs[0].compiled.artifact.entry
+    probed.check()
 
 
 def test_a_graph_of_products_alone_has_no_unit() -> None:
-    found = Probed(lambda x: x @ x, inference(torch.randn(8, 8)))
-    assert [(step.kind, step.name) for step in found.probes[0].steps] == [
+    probed = Probed(lambda x: x @ x, inference(torch.randn(8, 8)))
+    assert [(step.kind, step.name) for step in probed.probes[0].steps] == [
         ("aten", "aten.mm.default")
     ]
-    assert not found.graphs[0].compiled.artifact.unit
-    found.check()
+    assert not probed.graphs[0].compiled.artifact.unit
+    probed.check()
 
 
 def test_forward_and_backward() -> None:
@@ -210,36 +210,36 @@ def test_forward_and_backward() -> None:
         model.zero_grad()
         answer = compiled(x)
         answer.square().sum().backward()
-        return (answer.detach(), *(one.grad.clone() for one in model.parameters()))
+        return (answer.detach(), *(parameter.grad.clone() for parameter in model.parameters()))
 
-    found = Probed(model, call)
-    assert [probe.graph for probe in found.probes] == ["0/0/forward", "0/0/backward"]
-    found.check()
+    probed = Probed(model, call)
+    assert [probe.graph for probe in probed.probes] == ["0/0/forward", "0/0/backward"]
+    probed.check()
 
 
 def test_sizes_that_are_not_known() -> None:
     inputs = [torch.randn(6, 16)]
-    found = Probed(Mixed(), lambda model: inference(*inputs)(model), dynamic=True)
-    found.check()
-    named = set(found.seen[found.probes[0].graph])
+    probed = Probed(Mixed(), lambda model: inference(*inputs)(model), dynamic=True)
+    probed.check()
+    named = set(probed.seen[probed.probes[0].graph])
     assert {"mul", "relu", "addmm_1"} <= named
     inputs[0] = torch.randn(11, 16)
-    found.graphs[0].arguments = None
-    assert torch.equal(found.run()[0], found.timed()[0][0])
+    probed.graphs[0].arguments = None
+    assert torch.equal(probed.run()[0], probed.timed()[0][0])
     shapes: dict[str, tuple[int, ...]] = {}
-    (probe,) = found.probes
+    (probe,) = probed.probes
     assert isinstance(probe, EngineProbe)
 
     def see(step: Any, tensors: Any) -> None:
-        shapes.update((n, tuple(one.shape)) for n, one in probe.memory.nodes(tensors).items())
+        shapes.update((n, tuple(node.shape)) for n, node in probe.memory.nodes(tensors).items())
 
     passed: dict[str, int] = {}
 
     def before(step: Any, tensors: Any) -> None:
-        passed.update((name, one) for name, one in tensors.items() if isinstance(one, int))
+        passed.update((name, tensor) for name, tensor in tensors.items() if isinstance(tensor, int))
 
     with probe.observing(see, before):
-        found.run()
+        probed.run()
     assert list(passed.values()) == [11]
     assert [shapes[name] for name in ("mul", "relu", "addmm_1")] == [(11, 16), (11, 32), (11, 16)]
 
@@ -255,17 +255,17 @@ def test_an_argument_that_is_written_in_place_is_written_once() -> None:
             return x * self.count
 
     model = Counting()
-    found = Probed(model, inference(torch.ones(8)))
-    with found.probes[0].observing(lambda step, tensors: None):
-        observed = found.run()[0]
+    probed = Probed(model, inference(torch.ones(8)))
+    with probed.probes[0].observing(lambda step, tensors: None):
+        observed = probed.run()[0]
     assert observed.tolist() == [2.0] * 8
-    assert found.timed()[0][0].tolist() == [3.0] * 8
-    assert found.run()[0].tolist() == [4.0] * 8
+    assert probed.timed()[0][0].tolist() == [3.0] * 8
+    assert probed.run()[0].tolist() == [4.0] * 8
 
 
 def test_what_a_step_overwrites_is_seen_before_it() -> None:
-    found = Probed(Mixed(), inference(torch.randn(4, 16)))
-    (probe,) = found.probes
+    probed = Probed(Mixed(), inference(torch.randn(4, 16)))
+    (probe,) = probed.probes
     assert isinstance(probe, EngineProbe)
     lost: dict[str, tuple[str, ...]] = {}
 
@@ -275,7 +275,7 @@ def test_what_a_step_overwrites_is_seen_before_it() -> None:
         assert set(tensors) == {*about.reads, *about.writes} - {*about.ends} | {*about.writes}
 
     with probe.observing(see):
-        found.run()
+        probed.run()
     assert "addmm" in lost["nest_relu"]
 
 
@@ -297,11 +297,11 @@ def test_a_warm_start_is_looked_into_like_a_cold_one(monkeypatch: pytest.MonkeyP
 def test_steps_are_those_of_the_records(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TCW_CACHE_DIR", str(tmp_path))
     with record([]) as recorded, listening(recorded.recorder, Gate()):
-        found = Probed(Mixed(), inference(torch.randn(4, 16)))
-    kernels = [one for one in recorded.all(Kernel) if one.graph == "0/0/inference/lowered"]
-    (probe,) = found.probes
-    assert [step.name for step in probe.steps] == [one.name for one in kernels]
-    assert [step.index for step in probe.steps] == [one.step for one in kernels]
+        probed = Probed(Mixed(), inference(torch.randn(4, 16)))
+    kernels = [kernel for kernel in recorded.all(Kernel) if kernel.graph == "0/0/inference/lowered"]
+    (probe,) = probed.probes
+    assert [step.name for step in probe.steps] == [kernel.name for kernel in kernels]
+    assert [step.index for step in probe.steps] == [kernel.step for kernel in kernels]
 
 
 def test_a_graph_that_was_left_to_aten() -> None:
@@ -310,37 +310,40 @@ def test_a_graph_that_was_left_to_aten() -> None:
         return y[y > 0].relu()  # as many as there are
 
     with torch._dynamo.config.patch(capture_dynamic_output_shape_ops=True):
-        found = Probed(positive, inference(torch.randn(4, 16)))
-    (probe,) = found.probes
+        probed = Probed(positive, inference(torch.randn(4, 16)))
+    (probe,) = probed.probes
     assert isinstance(probe, AtenProbe)
-    assert not found.graphs
+    assert not probed.graphs
     names = [step.name for step in probe.steps]
     assert names[:3] == ["aten.mul.Tensor", "aten.gt.Scalar", "aten.index.Tensor"]
     assert "aten.sym_size.int" in names
     assert names[-1] == "aten.relu.default"
-    found.check()
+    probed.check()
     seen: list[tuple[str, list[str]]] = []
     with probe.observing(lambda step, tensors: seen.append((step.name, list(tensors)))):
-        found.run()
+        probed.run()
     assert seen[0] == ("aten.mul.Tensor", ["arg0_1", "mul"])
     assert [name for name, _ in seen] == [step.name for step in probe.steps]
     # a clock that reads ranges, as a device's does, has one for the graph and one per step
     with device_clock(device=False) as clock, probe.timing(clock, 100):
-        found.run()
-    assert [one.key for one in clock.readings()] == [100, *(101 + one.index for one in probe.steps)]
+        probed.run()
+    assert [reading.key for reading in clock.readings()] == [
+        100,
+        *(101 + step.index for step in probe.steps),
+    ]
 
 
 @pytest.mark.parametrize("make", [Mixed, lambda: lambda x: x * 3], ids=["mixed", "one segment"])
 def test_a_clock_of_ranges_has_one_for_each_kernel_and_call(make: Callable[[], Any]) -> None:
-    found = Probed(make(), inference(torch.randn(4, 16)))
-    (probe,) = found.probes
-    plain = found.run()
+    probed = Probed(make(), inference(torch.randn(4, 16)))
+    (probe,) = probed.probes
+    plain = probed.run()
     for _ in range(2):
         with device_clock(device=False) as clock, probe.timing(clock, 100):
-            answer = found.run()
+            answer = probed.run()
         assert all(torch.equal(a, b) for a, b in zip(answer, plain, strict=True))
-        keys = [one.key for one in clock.readings()]
-        assert keys == [100, *(101 + one.index for one in probe.steps)]
+        keys = [reading.key for reading in clock.readings()]
+        assert keys == [100, *(101 + step.index for step in probe.steps)]
 
 
 def test_without_a_compiler_only_calls_into_aten_are_timed(
@@ -364,14 +367,14 @@ def test_without_a_compiler_only_calls_into_aten_are_timed(
 
 
 def test_where_torch_lacks_what_the_launcher_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Probed(Mixed(), inference(torch.randn(4, 16)))
+    probed = Probed(Mixed(), inference(torch.randn(4, 16)))
     monkeypatch.setattr(compiled_module, "launcher", lambda *_: Missing("for a test"))
-    found.check()
+    probed.check()
 
 
 def test_what_an_observer_raises_is_raised_when_the_graph_has_run() -> None:
-    found = Probed(Mixed(), inference(torch.randn(4, 16)))
-    plain = found.run()[0]
+    probed = Probed(Mixed(), inference(torch.randn(4, 16)))
+    plain = probed.run()[0]
     seen: list[int] = []
 
     def see(step: Any, tensors: Any) -> None:
@@ -379,10 +382,10 @@ def test_what_an_observer_raises_is_raised_when_the_graph_has_run() -> None:
         if step.index == 2:
             raise KeyError("mine")
 
-    with pytest.raises(KeyError, match="mine"), found.probes[0].observing(see):
-        found.run()
+    with pytest.raises(KeyError, match="mine"), probed.probes[0].observing(see):
+        probed.run()
     assert seen == [0, 1, 2]
-    assert torch.equal(found.run()[0], plain)
+    assert torch.equal(probed.run()[0], plain)
 
 
 def test_memory_is_taken_and_given_back_as_always() -> None:
@@ -391,10 +394,10 @@ def test_memory_is_taken_and_given_back_as_always() -> None:
     def large(x: torch.Tensor) -> torch.Tensor:
         return torch.relu((x * 2) @ x) + 1
 
-    found = Probed(large, inference(torch.randn(600, 600)))
+    probed = Probed(large, inference(torch.randn(600, 600)))
     made = launcher(find_compiler(), usable_store()[0])
     made.release_pool()  # what other tests left would be freed at some time
-    found.run()
+    probed.run()
 
     def asked(call: Callable[[], Any]) -> tuple[int, int, int]:
         before = made.pool()
@@ -402,11 +405,11 @@ def test_memory_is_taken_and_given_back_as_always() -> None:
         after = made.pool()
         return after.hits - before.hits, after.misses - before.misses, after.kept_bytes
 
-    plain = asked(found.run)
-    found.timed()
-    assert asked(found.timed) == plain
-    assert asked(found.compared) == plain
-    assert asked(found.run) == plain
+    plain = asked(probed.run)
+    probed.timed()
+    assert asked(probed.timed) == plain
+    assert asked(probed.compared) == plain
+    assert asked(probed.run) == plain
     assert plain[0] + plain[1] > 0
 
 

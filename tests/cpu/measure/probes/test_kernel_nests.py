@@ -54,7 +54,7 @@ def test_of_inductor() -> None:
             got = compiled(*INPUTS)
             seconds = clocks.read(name)
         assert len(seconds) == len(nests)
-        assert all(one > 0 for one in seconds)
+        assert all(second > 0 for second in seconds)
         for one, other in zip(got, plain, strict=True):
             assert torch.equal(one, other)
     assert getattr(graph.module, name) is before
@@ -88,7 +88,7 @@ def test_of_our_engine() -> None:
         got = compiled(INPUTS[0])
         seconds = clocks.read(name)
     assert len(seconds) == len(loops)
-    assert all(one > 0 for one in seconds)
+    assert all(second > 0 for second in seconds)
     for one, other in zip(got, plain, strict=True):
         assert torch.equal(one, other)
     assert graph.call == graph.compiled.call

@@ -33,12 +33,16 @@ def test_copies_that_autograd_makes_and_gradients_that_it_adds_up_are_timed() ->
         model(x, weight).backward(seed)
         clock.end()
     readings = readings_of(probe.operations, outside(clock.trace))
-    seen = {probe.operations[one.key].id: one for one in readings}
-    working = [one for one in probe.operations if one.launches]
+    seen = {probe.operations[reading.key].id: reading for reading in readings}
+    working = [operation for operation in probe.operations if operation.launches]
     assert [one.operation for one in working if one.id not in seen] == []
-    starts = [one.start for one in readings]
+    starts = [reading.start for reading in readings]
     copy, divided = (
-        next(at for at, one in enumerate(readings) if probe.operations[one.key].operation == name)
+        next(
+            at
+            for at, reading in enumerate(readings)
+            if probe.operations[reading.key].operation == name
+        )
         for name in ("aten.clone.default", "aten.div_.Tensor")
     )
     assert copy + 1 == divided
@@ -62,17 +66,20 @@ def test_a_copy_inside_of_another_operation_is_not_that_of_a_later_line() -> Non
         _run("aten.mul_", 10, 50, _run("aten.empty_like", 11, 4), _run("aten.clone", 12, 30)),
         _run("aten.clone", 70, 5),
     ]
-    found = {one.key: (one.start, one.ns) for one in readings_of(operations, runs)}
+    found = {reading.key: (reading.start, reading.ns) for reading in readings_of(operations, runs)}
     assert found == {0: (12, 30), 1: (10, 20), 2: (70, 5)}
 
 
 def test_a_view_that_no_mode_sees_is_passed_over() -> None:
     operations = [_operation("aten.detach.default", 0), _operation("aten.add.Tensor")]
     runs = [_run("aten.alias", 1, 1, launches=0), _run("aten.add_", 3, 2)]
-    assert [(one.key, one.start) for one in readings_of(operations, runs)] == [(1, 3)]
+    assert [(reading.key, reading.start) for reading in readings_of(operations, runs)] == [(1, 3)]
 
 
 def test_where_other_operations_ran_they_are_told_by_their_number() -> None:
     operations = [_operation("aten.add.Tensor"), _operation("aten.mul.Tensor")]
     runs = [_run("aten.sin", 1, 1), _run("aten.add", 2, 2), _run("aten.mul", 5, 3)]
-    assert [(one.key, one.start) for one in readings_of(operations, runs)] == [(0, 2), (1, 5)]
+    assert [(reading.key, reading.start) for reading in readings_of(operations, runs)] == [
+        (0, 2),
+        (1, 5),
+    ]

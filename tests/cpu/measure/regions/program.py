@@ -129,6 +129,9 @@ class Program:
     def sets(self) -> list[tuple[list[str], list[str]]]:
         """(steps, operations) of each region, by their ids."""
         return [
-            ([one.step.id for one in group.steps], [one.id for one in group.operations])
+            (
+                [step.step.id for step in group.steps],
+                [operation.id for operation in group.operations],
+            )
             for group in self.regions()
         ]

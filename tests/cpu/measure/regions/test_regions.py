@@ -149,8 +149,8 @@ def test_a_line_compiled_for_several_sizes_is_one() -> None:
     )
     for _ in range(4):
         program.eager("aten.addmm.default", 3)
-    (one,) = program.regions(["0/0", "0/1"])
-    assert (len(one.steps), len(one.operations)) == (2, 4)
+    (region,) = program.regions(["0/0", "0/1"])
+    assert (len(region.steps), len(region.operations)) == (2, 4)
 
 
 def test_a_copy_that_nobody_wrote_has_the_line_of_the_library_call_it_is_made_for() -> None:
@@ -350,7 +350,7 @@ def test_each_step_and_operation_is_in_one_region(calls, running, chance) -> Non
     found = program.sets()
     assert sorted(id for steps, _ in found for id in steps) == [f"s{n}" for n in range(6)]
     operations = sorted(id for _, operations in found for id in operations)
-    assert operations == sorted(one.id for one in program.operations)
+    assert operations == sorted(operation.id for operation in program.operations)
 
 
 def test_views_outside_of_all_graphs_are_those_of_eager() -> None:
@@ -358,7 +358,7 @@ def test_views_outside_of_all_graphs_are_those_of_eager() -> None:
     view = EagerOperation(id="e0", call=1, operation="aten.t.default", location=at(3), launches=0)
     step = CompiledStep(id="s0", call=1, kind="eager", name="aten.t", part="model", launches=0)
     (group,) = regions(origins, [PlacedStep(step, Computes())], [view], [])
-    assert [one.id for one in group.operations] == ["e0"]
+    assert [operation.id for operation in group.operations] == ["e0"]
     assert [one.step.id for one in group.steps] == ["s0"]
 
 
@@ -387,5 +387,5 @@ def test_what_python_runs_of_a_line_that_a_graph_holds_in_part() -> None:
     origins = Origins(program.records)
     step = CompiledStep(id="s0", call=1, kind="eager", name="aten._local_scalar_dense")
     (group,) = regions(origins, [PlacedStep(step, Computes())], program.operations, ["0/0"])
-    assert [one.id for one in group.operations] == ["e0", "e1"]
+    assert [operation.id for operation in group.operations] == ["e0", "e1"]
     assert [one.step.id for one in group.steps] == ["s0"]

@@ -30,9 +30,9 @@ Short = tuple[str, str, int]
 
 def eager_sites(probe: EagerProbe, phase: str = "") -> set[Site]:
     return {
-        (one.module, one.location.file, one.location.line)
-        for one in probe.operations
-        if one.location is not None and one.phase == phase and one.part == "model"
+        (operation.module, operation.location.file, operation.location.line)
+        for operation in probe.operations
+        if operation.location is not None and operation.phase == phase and operation.part == "model"
     }
 
 

@@ -94,11 +94,11 @@ def measured(call: tuple[Line, ...], chance: random.Random) -> list[Row]:
     return rows
 
 
-def counts(one: Line, gained: float, noise: float) -> bool:
-    both = None if not one.compiled else Timed(median=one.compiled, spread=0.0, runs=ROUNDS)
+def counts(line: Line, gained: float, noise: float) -> bool:
+    both = None if not line.compiled else Timed(median=line.compiled, spread=0.0, runs=ROUNDS)
     row = RegionRow(
-        regions=(), label=one.name, phase="", locations=(), place=None, module="",
-        eager=Timed(median=one.eager, spread=0.0, runs=ROUNDS), compiled=both, difference=gained,
+        regions=(), label=line.name, phase="", locations=(), place=None, module="",
+        eager=Timed(median=line.eager, spread=0.0, runs=ROUNDS), compiled=both, difference=gained,
         noise=noise, steps=(), operations=(), eager_work=NOTHING, compiled_work=NOTHING,
     )  # fmt: skip
     return row.standing != "noise"

@@ -78,7 +78,7 @@ def finished(
     torch._dynamo.reset()
     recorder.start_over()
     compile_and_call(recorder)
-    kept = tuple(one for one in trace.records[start:] if not isinstance(one, NOT_KEPT))
+    kept = tuple(record for record in trace.records[start:] if not isinstance(record, NOT_KEPT))
     return FinishedRun(
         number=number,
         settings=chosen,

@@ -72,7 +72,7 @@ class Pair:
         """Measure; returns the result."""
         before = len(self.trace.records)
         compare(host_of(self.trace.recorder), self.base, self.run, scope)
-        return [one for one in self.trace.records[before:] if isinstance(one, WhatIf)]
+        return [record for record in self.trace.records[before:] if isinstance(record, WhatIf)]
 
     def difference(self) -> Difference:
         whole = Recording(self.trace.records)
@@ -105,13 +105,13 @@ def test_the_kernels_that_a_veto_changed(softmax: Pair) -> None:
     assert found.noise >= 0.01 * found.before.median
     assert found.pairs >= 10
     assert found.equal
-    ids = {one.id for one in softmax.run.all(Kernel)}
+    ids = {kernel.id for kernel in softmax.run.all(Kernel)}
     assert set(found.run_kernels) <= ids
 
 
 def test_what_the_difference_of_both_says(softmax: Pair) -> None:
     found = softmax.difference()
-    assert [one.kind for one in found.changed_kernels] in (["split"], ["changed"])
+    assert [kernel.kind for kernel in found.changed_kernels] in (["split"], ["changed"])
     (change,) = found.changed_kernels
     assert change.nests == (1, 2)
     assert change.code.added
@@ -139,7 +139,7 @@ def test_its_runs_stay_what_they_were(softmax: Pair) -> None:
     """Compiled again to time a whole call, run 2 still has the veto."""
     softmax.timed("call")
     for run in (softmax.base, softmax.run):
-        texts = {one.name for one in run.all(Kernel) if one.language != "aten"}
+        texts = {kernel.name for kernel in run.all(Kernel) if kernel.language != "aten"}
         assert set(what_if.compiled_graphs(run)["0/0/inference"].kernels) == texts
 
 
@@ -167,7 +167,7 @@ def test_a_kernel_that_overwrites_what_it_reads() -> None:
 
 def test_forward_and_backward_of_training() -> None:
     pair = vetoed("tcw", Trained(), torch.randn(32, 32), "", grad="train")
-    ids = [one.id for one in pair.base.all(Decided) if one.kind == "fuse"]
+    ids = [decided.id for decided in pair.base.all(Decided) if decided.kind == "fuse"]
     backward = next(id for id in ids if "/backward/" in id)
     pair = vetoed("tcw", Trained(), torch.randn(32, 32), backward, grad="train")
     found = pair.timed("kernel")
@@ -263,7 +263,7 @@ def test_a_run_that_cannot_be_called(spoil: Callable[[FinishedRun], None]) -> No
     runs[0].compile_again = dict
     spoil(runs[1])
     compare(host_of(trace.recorder), runs[0], runs[1], "kernel")
-    (found,) = [one for one in trace.records if not isinstance(one, Progress)]
-    assert isinstance(found, WhatIf)
-    assert found.before is None
-    assert "run 2" in found.reason
+    (record,) = [record for record in trace.records if not isinstance(record, Progress)]
+    assert isinstance(record, WhatIf)
+    assert record.before is None
+    assert "run 2" in record.reason

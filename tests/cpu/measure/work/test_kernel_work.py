@@ -35,11 +35,11 @@ def works(engine: str, function: Callable[..., Any], *inputs: Any) -> list[tuple
     (graph,) = [one for one in recorded.all(Graph) if one.kind == "lowered"]
     kernels = recorded.all(Kernel)
     (plan,) = recorded.all(MemoryPlan)
-    found = GraphWork(graph, kernels, recorded.all(SchedulerNode), plan)
+    graph_work = GraphWork(graph, kernels, recorded.all(SchedulerNode), plan)
     rows = [
-        (step, one, work)
-        for one in kernels
-        for step, work in zip(one.steps or (0,), found.of(one), strict=True)
+        (step, kernel, work)
+        for kernel in kernels
+        for step, work in zip(kernel.steps or (0,), graph_work.of(kernel), strict=True)
     ]
     return [(one, work) for _, one, work in sorted(rows, key=lambda row: row[0])]
 
@@ -157,7 +157,7 @@ def test_each_call_of_a_kernel_that_is_called_again(engine: str) -> None:
     found = works(engine, layers, torch.randn(16, 32), torch.randn(32, 32))
     size = 16 * 32 * 4
     loops = [work for kernel, work in found if kernel.language != "aten"]
-    assert [(one.read_bytes, one.write_bytes) for one in loops] == [(size, size)] * 3
+    assert [(loop.read_bytes, loop.write_bytes) for loop in loops] == [(size, size)] * 3
     products = [work for kernel, work in found if kernel.language == "aten"]
     assert products == [Work(size + 32 * 32 * 4, size, 2 * 16 * 32 * 32)] * 3
 

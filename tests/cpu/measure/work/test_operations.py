@@ -186,7 +186,12 @@ def test_products_are_counted_as_torch_counts_them(name: str) -> None:
     probe = EagerProbe(model, 1)
     with probe.describing():
         model(given).sum().backward()
-    assert products(((one.operation, one.flops) for one in probe.operations), expected) == expected
+    assert (
+        products(
+            ((operation.operation, operation.flops) for operation in probe.operations), expected
+        )
+        == expected
+    )
     # the same from the records of the compiled graphs alone
     with record((*HOOKS, *AUTOGRAD)) as recording:
         torch.compile(model, backend="aot_eager")(given).sum().backward()

@@ -96,9 +96,9 @@ def test_a_union_counts_each_moment_once(spans: list[tuple[int, int]]) -> None:
 
 
 def test_what_was_before_the_beginning_is_left_out() -> None:
-    (found,) = calls(parse([*EVENTS, event("cpu_op", "tcw#begin", 175.0, 1.0)]))
-    assert [one.name for one in found.top] == ["aten::add"]
-    assert [one.name for one in found.work] == ["add"]
+    (call,) = calls(parse([*EVENTS, event("cpu_op", "tcw#begin", 175.0, 1.0)]))
+    assert [one.name for one in call.top] == ["aten::add"]
+    assert [one.name for one in call.work] == ["add"]
 
 
 def test_each_call_has_what_was_asked_for_in_it() -> None:

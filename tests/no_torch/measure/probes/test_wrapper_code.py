@@ -298,7 +298,7 @@ def run(code: Any = None) -> tuple[list[str], Any]:
 
 def test_the_clock_runs_around_a_call_and_what_lays_it_out_but_not_its_arguments() -> None:
     calls, _ = run(own_code().timed)
-    assert [one.partition("(")[0] for one in calls] == [
+    assert [call.partition("(")[0] for call in calls] == [
         *("view", "> 0", "aten_mm", "laid_out", "< 0"),
         *("view", "view", "> 1", "aten_split", "laid_out", "< 1"),
         "segment_0",
@@ -310,7 +310,7 @@ def test_the_clock_runs_around_a_call_and_what_lays_it_out_but_not_its_arguments
 
 def test_what_a_call_reads_and_makes_is_seen_around_it() -> None:
     calls, _ = run(own_code().observed)
-    assert [one for one in calls if one[0] in "<>"] == [
+    assert [call for call in calls if call[0] in "<>"] == [
         *("> 0 ['a', 'b']", "< 0 ['a', 'b', 'mm']"),
         *("> 1 ['a', 'b', 'mm']", "< 1 ['a', 'b', 'c', 'mm']"),
         *("> 4 ['c']", "< 4 ['c', 'd']"),
@@ -333,7 +333,7 @@ def test_nothing_else_changes(known: set[str], layouts: bool, form: str) -> None
     code = own_code(known, ("laid_out",) if layouts else ())
     calls, answer = run(getattr(code, form))
     plain, expected = run()
-    assert [one for one in calls if one[0] not in "<>"] == plain
+    assert [call for call in calls if call[0] not in "<>"] == plain
     assert answer == expected
 
 

@@ -221,7 +221,7 @@ def test_edits_are_read_as_they_are_written() -> None:
 def test_files_are_found_from_the_folder_of_the_one_that_is_run(tmp_path: Path) -> None:
     main = tmp_path / "model.py"
     found = by_file(["drop:1", "drop:inner/a.py:2", "item:3"], str(main))
-    assert {file: [one.line for one in edits] for file, edits in found.items()} == {
+    assert {file: [edit.line for edit in edits] for file, edits in found.items()} == {
         str(main): [1, 3],
         str(tmp_path / "inner" / "a.py"): [2],
     }

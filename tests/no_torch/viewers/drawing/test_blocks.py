@@ -29,7 +29,7 @@ def drawn(view: View) -> Diagram:
 
 
 def titles(view: View) -> list[str]:
-    return [one.title for one in drawn(view).blocks]
+    return [block.title for block in drawn(view).blocks]
 
 
 def test_groups_carry_the_names_of_their_kernels(block: View) -> None:
@@ -89,12 +89,12 @@ def test_a_large_graph_is_folded_by_module(count: int) -> None:
     view = graph_of(count)
     found = drawn(view)
     assert len(found.blocks) <= MOST
-    assert sum(len(one.nodes) for one in found.blocks) == count + 1
-    module = next(one for one in found.blocks if one.kind == "module")
+    assert sum(len(block.nodes) for block in found.blocks) == count + 1
+    module = next(block for block in found.blocks if block.kind == "module")
     view.unfolded.add(module.fold)
     opened = drawn(view)
     assert len(found.blocks) < len(opened.blocks)
-    assert sum(len(one.nodes) for one in opened.blocks) == count + 1
+    assert sum(len(block.nodes) for block in opened.blocks) == count + 1
     view.unfolded = {all_key(found.graph)}
     assert len(drawn(view).blocks) == (count + 1 if count <= ALL else len(found.blocks))
 
@@ -126,8 +126,8 @@ def test_groups_that_read_each_other_are_drawn_apart() -> None:
     )
     records.append(FusionGroups(graph=graph.id, groups=groups))
     found = drawn(view_of(records))
-    assert [len(one.nodes) for one in found.blocks] == [1, 1, 1, 1]
-    assert len({one.hue for one in found.blocks}) == 2
+    assert [len(block.nodes) for block in found.blocks] == [1, 1, 1, 1]
+    assert len({block.hue for block in found.blocks}) == 2
 
 
 def words(view: View) -> str:

@@ -20,11 +20,11 @@ def block() -> list[AnyRecord]:
 def test_an_account_that_noise_may_explain_away_claims_no_shares(block: list[AnyRecord]) -> None:
     """With lines that add up to 178% of the call, "dispatch 97%" says nothing."""
 
-    def changed(one: AnyRecord) -> AnyRecord:
-        if isinstance(one, Account) and one.side == "compiled":
-            far = -0.78 * one.measured.median
-            return structs.replace(one, remainder=far, remainder_noise=-2 * far)
-        return one
+    def changed(record: AnyRecord) -> AnyRecord:
+        if isinstance(record, Account) and record.side == "compiled":
+            far = -0.78 * record.measured.median
+            return structs.replace(record, remainder=far, remainder_noise=-2 * far)
+        return record
 
     rows = texts(account.content(view_of([changed(one) for one in block]), 100))
     lines = {line.split()[0]: line for line in rows if line}

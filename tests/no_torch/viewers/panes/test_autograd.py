@@ -95,9 +95,11 @@ def test_answered_values_stay_in_the_list_until_the_graph_is_cut() -> None:
 
 
 def test_a_backward_that_is_not_reached_yet_is_not_denied(block: View) -> None:
-    records = [one for one in block.recording.records if not isinstance(one, Partition | Decided)]
+    records = [
+        record for record in block.recording.records if not isinstance(record, Partition | Decided)
+    ]
     assert "has no backward" in autograd.content(view_of(records), 80).rows[1].text
-    running = view_of([one for one in records if not isinstance(one, End)])
+    running = view_of([record for record in records if not isinstance(record, End)])
     said = " ".join(row.text for row in autograd.content(running, 80).rows)
     assert "keeps for its backward" in said
     assert "has no backward" not in said

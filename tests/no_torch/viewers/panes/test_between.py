@@ -21,7 +21,7 @@ RULE = {"default": "apart", "rule": "between", "reason": "nodes between a and b:
 
 def line(rows: Iterable[Row]) -> str:
     words = (row.text.strip() for row in rows)
-    return next(one for one in words if one.startswith("between"))
+    return next(word for word in words if word.startswith("between"))
 
 
 @pytest.fixture(scope="module")

@@ -69,8 +69,8 @@ def test_a_line_that_no_graph_has_says_why(block: View) -> None:
 def test_a_ratio_that_means_nothing_is_not_in_the_header(block: View) -> None:
     def header(**changes: object) -> str:
         records = [
-            structs.replace(one, **changes) if isinstance(one, Speed) else one
-            for one in block.recording.records
+            structs.replace(record, **changes) if isinstance(record, Speed) else record
+            for record in block.recording.records
         ]
         return words(chrome.header(view_of(records), "replay", 160))
 

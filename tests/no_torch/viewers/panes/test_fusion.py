@@ -64,7 +64,7 @@ def test_both_halves_and_what_they_became(block: View) -> None:
 def one_nest() -> list[AnyRecord]:
     """The block's records; its softmax kernel says that it is one nest."""
     records = block_trace()
-    made = {one.name: one for one in records if isinstance(one, SchedulerNode)}
+    made = {record.name: record for record in records if isinstance(record, SchedulerNode)}
     parts = [
         [
             NestMember(
@@ -77,9 +77,9 @@ def one_nest() -> list[AnyRecord]:
         for names in ("op9 op10 op11", "op12 op13", "op14")
     ]
     place, kernel = next(
-        (place, one)
-        for place, one in enumerate(records)
-        if isinstance(one, Kernel) and "op14" in one.nodes
+        (place, record)
+        for place, record in enumerate(records)
+        if isinstance(record, Kernel) and "op14" in record.nodes
     )
     records[place] = structs.replace(
         kernel, nests=(NestLoops(nodes=kernel.nodes, lines=joined_nest(parts, shared=1)),)
@@ -88,7 +88,11 @@ def one_nest() -> list[AnyRecord]:
 
 
 def test_without_a_pair_nothing_became_of_it(block: View) -> None:
-    alone = [one for one in block.recording.records if not isinstance(one, (Decided, FusionRound))]
+    alone = [
+        record
+        for record in block.recording.records
+        if not isinstance(record, (Decided, FusionRound))
+    ]
     assert "no pair to show" in texts(pair_loops.became(view_of(alone), 60).rows)
 
 
@@ -112,9 +116,9 @@ def test_what_they_became_has_the_loops_of_the_kernel() -> None:
 def test_a_nest_of_another_group_that_computes_a_node_of_theirs_again_is_not_theirs() -> None:
     records = one_nest()
     alone = texts(softmax_became(view_of(records)))
-    kernel = next(one for one in records if isinstance(one, Kernel) and one.nests)
+    kernel = next(record for record in records if isinstance(record, Kernel) and record.nests)
     other = structs.replace(kernel.nests[0], nodes=("op3", kernel.nodes[0]))
-    place = next(n for n, one in enumerate(records) if isinstance(one, Kernel))
+    place = next(n for n, record in enumerate(records) if isinstance(record, Kernel))
     records.insert(place, structs.replace(kernel, id="before", nests=(other,)))
     assert texts(softmax_became(view_of(records))) == alone
 

@@ -81,7 +81,7 @@ def test_binaries(block: View) -> None:
 
 def test_a_predicted_kernel_has_its_resources(block: View) -> None:
     """In the title of its code: how many of a processor's warps it leaves room for, too."""
-    (predicted,) = (one for one in block.derived.binaries.values() if one.registers == 22)
+    (predicted,) = (binary for binary in block.derived.binaries.values() if binary.registers == 22)
     known = msgspec.structs.replace(predicted, resident_warps=32, most_warps=64)
     block.derived.binaries[known.kernel] = known
     block.kernel, block.language = known.kernel, "triton"

@@ -31,9 +31,9 @@ def test_graph_code_and_list_call_a_kernel_the_same(block: View) -> None:
 
 
 def test_kernels_of_one_name_are_told_apart_by_their_line() -> None:
-    def copied(one: AnyRecord) -> AnyRecord:
-        copies = isinstance(one, Kernel) and one.id in ("k0", "k6")
-        return structs.replace(one, label="clone") if copies else one
+    def copied(record: AnyRecord) -> AnyRecord:
+        copies = isinstance(record, Kernel) and record.id in ("k0", "k6")
+        return structs.replace(record, label="clone") if copies else record
 
     view = view_of([copied(one) for one in block_trace()])
     kernels = [view.recording.kernels[one] for one in ("k0", "k6", "k4")]
@@ -42,11 +42,11 @@ def test_kernels_of_one_name_are_told_apart_by_their_line() -> None:
 
 
 def test_a_library_call_has_the_module_that_it_is_of() -> None:
-    def bare(one: AnyRecord) -> AnyRecord:
-        if isinstance(one, Graph) and one.kind == "lowered":
-            return structs.replace(one, nodes=tuple(placed(node) for node in one.nodes))
-        wanted = isinstance(one, Kernel) and one.language == "aten"
-        return structs.replace(one, label=one.label.split(" ")[0]) if wanted else one
+    def bare(record: AnyRecord) -> AnyRecord:
+        if isinstance(record, Graph) and record.kind == "lowered":
+            return structs.replace(record, nodes=tuple(placed(node) for node in record.nodes))
+        wanted = isinstance(record, Kernel) and record.language == "aten"
+        return structs.replace(record, label=record.label.split(" ")[0]) if wanted else record
 
     def placed(node: Node) -> Node:
         modules = {"addmm": "layers.0.attn.qkv", "addmm_1": "layers.0.addmm"}

@@ -24,8 +24,10 @@ def test_every_kernel_of_the_compile_with_its_lines(block: View) -> None:
 
 def test_what_the_engine_draws_is_not_a_library_call(block: View) -> None:
     records = [
-        replace(one, language="rng") if isinstance(one, Kernel) and one.id == "k1" else one
-        for one in block.recording.records
+        replace(record, language="rng")
+        if isinstance(record, Kernel) and record.id == "k1"
+        else record
+        for record in block.recording.records
     ]
     view = view_of(records)
     content = kernel.kernel_list(view, 80)
@@ -40,10 +42,10 @@ def test_what_the_engine_draws_is_not_a_library_call(block: View) -> None:
 
 def test_what_was_recorded_for_a_gpu_comes_first(block: View) -> None:
     records = [
-        replace(one, settings=replace(one.settings, device="cuda"))
-        if isinstance(one, Start)
-        else one
-        for one in block.recording.records
+        replace(record, settings=replace(record.settings, device="cuda"))
+        if isinstance(record, Start)
+        else record
+        for record in block.recording.records
     ]
     rows = [row.text.strip() for row in kernel.kernel_list(view_of(records), 80).rows if row.text]
     built = rows.index("built for the CPU")
@@ -70,10 +72,10 @@ def test_the_report_lists_them_as_the_pane_does(block: View) -> None:
 def test_a_librarys_file_is_named_and_no_line_number_is_cut(block: View) -> None:
     library = "/usr/lib/python3.12/site-packages/transformers/models/llama/modeling_llama.py"
     records = [
-        replace(one, locations=(Location(file=library, line=1370),), lines=())
-        if isinstance(one, Kernel)
-        else one
-        for one in block.recording.records
+        replace(record, locations=(Location(file=library, line=1370),), lines=())
+        if isinstance(record, Kernel)
+        else record
+        for record in block.recording.records
     ]
     for width in (30, 42, 60, 100):
         rows = [row.text for row in kernel.kernel_list(view_of(records), width).rows if row.key]

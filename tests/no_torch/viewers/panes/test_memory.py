@@ -114,11 +114,11 @@ def test_a_taker_begins_where_the_buffer_before_it_ends(block: View) -> None:
 def test_the_bar_says_why_and_what_it_saves(block_records: list[AnyRecord]) -> None:
     id = "tcw/0/0/forward/reuse/buf18"
     reason = "buf16 is read for the last time"
-    one = Decided(
+    decided = Decided(
         id=id, graph="0/0/forward", kind="reuse", default="reuse", choice="reuse",
         rule="in-place", reason=reason,
     )  # fmt: skip
-    view = view_of([*block_records, one])
+    view = view_of([*block_records, decided])
     assert memory_chart.verdict(view, 120) == []
     view.buffer = "buf18"
     title, rule, saves = memory_chart.verdict(view, 120)
@@ -174,11 +174,11 @@ def test_any_plan_is_drawn_within_its_cells(lives: list[tuple[int, int, int]], s
 
 def test_a_step_is_named_in_full_where_there_is_room(block: View) -> None:
     records = [
-        structs.replace(one, steps=("k4 a kernel of a rather long name",), buffers=())
-        if isinstance(one, MemoryPlan)
-        else one
-        for one in block.recording.records
-        if not isinstance(one, Kernel)
+        structs.replace(record, steps=("k4 a kernel of a rather long name",), buffers=())
+        if isinstance(record, MemoryPlan)
+        else record
+        for record in block.recording.records
+        if not isinstance(record, Kernel)
     ]
     rows = memory_chart.content(view_of(records), 150).rows
     assert any("a kernel of a rather long name" in row.text for row in rows)

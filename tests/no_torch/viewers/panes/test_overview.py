@@ -47,7 +47,7 @@ def test_a_slower_model_says_so_in_the_colour_of_loss(block_records: list[AnyRec
 def test_the_words_of_an_ending_are_shown_as_they_are(block_records: list[AnyRecord]) -> None:
     reason = "killed by SIGKILL, compiled code was running"
     ended = End(status="crashed", seconds=1.0, reason=reason)
-    records = [ended if isinstance(one, End) else one for one in block_records]
+    records = [ended if isinstance(record, End) else record for record in block_records]
     assert texts(view_of(records))[1] == f" crashed   {reason}"
 
 
@@ -98,9 +98,11 @@ def test_a_message_keeps_its_lines_and_names_where_the_rest_is(
 
 def test_no_graph_is_counted_where_capture_failed(block_records: list[AnyRecord]) -> None:
     records = [
-        msgspec.structs.replace(one, status="failed", ops=0) if isinstance(one, FrameEnd) else one
-        for one in block_records
-        if not isinstance(one, Graph)
+        msgspec.structs.replace(record, status="failed", ops=0)
+        if isinstance(record, FrameEnd)
+        else record
+        for record in block_records
+        if not isinstance(record, Graph)
     ]
     lines = texts(view_of(records))
     assert " No graph was captured" in lines
@@ -149,8 +151,8 @@ def test_a_name_of_wide_characters_is_cut_by_cells(block: View) -> None:
 
 def test_a_long_cost_does_not_run_into_the_title(block_records: list[AnyRecord]) -> None:
     slow = [
-        msgspec.structs.replace(one, seconds=4_985.0) if isinstance(one, FrameEnd) else one
-        for one in block_records
+        msgspec.structs.replace(record, seconds=4_985.0) if isinstance(record, FrameEnd) else record
+        for record in block_records
     ]
     for width in (80, 120):
         rows = [row.text for row in findings.content(view_of(slow), width).rows]

@@ -79,7 +79,7 @@ def test_the_time_of_each_loop_nest_stands_beside_it() -> None:
     call.region("relu", [call.kernel("cpp_fused_relu_0", "relu", [18], 50.0, text=one)], [])
     call.region("sum", [call.kernel("cpp_fused_sum_1", "sum", [19], 80.0, text=two)], [])
     records = call.done()
-    first, second = (one for one in records if isinstance(one, Kernel))
+    first, second = (record for record in records if isinstance(record, Kernel))
 
     def times(records: list[AnyRecord], of: Kernel) -> dict[int, str]:
         found = profile_source.nest_times(view_of(records), of)

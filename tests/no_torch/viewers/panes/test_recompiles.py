@@ -102,7 +102,7 @@ def test_a_recording_opens_at_its_first_graph(block_records: list[AnyRecord]) ->
     """A function that torch left to Python has nothing to show in any pane."""
     skipped = [*traces.frame(compile_id="0/0")]
     frames = [one for one in skipped if isinstance(one, FrameStart)]
-    later = [_later(one) for one in block_records]
+    later = [_later(record) for record in block_records]
     navigator = Navigator(view_of([*later[:1], *frames, *later[1:]], compile_id=""))
     navigator.grown()
     assert navigator.view.compile_id == "7/0"

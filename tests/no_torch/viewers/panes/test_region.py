@@ -61,11 +61,11 @@ def test_the_worst_result_is_the_one_furthest_beyond_its_bound() -> None:
     """A result of lower precision may be further off, and yet within its bound."""
     wide = OutputPrecision(node="half", error=0.05, eager_error=0.04, bound=0.1)
     wrong = OutputPrecision(node="clone", error=0.03, eager_error=0.0, bound=1e-6)
-    one = KernelPrecision(
+    precision = KernelPrecision(
         graph="0/0/forward", kernel="k2", call=1, outputs=(wide, wrong), within=False
     )
     records = [r for r in profiles.wrong_kernel() if not isinstance(r, KernelPrecision)]
-    view = view_of([*records, one], region="r3")
+    view = view_of([*records, precision], region="r3")
     said = " ".join(texts(region.compiled(view, 90)) + texts(account.precision(view, 80)))
     assert "error 0.03" in said
     assert "0.05" not in said

@@ -124,7 +124,7 @@ def test_the_number_of_attempts_is_told_when_it_is_known(records: list[AnyRecord
     view = view_of([*records, FrameEnd(compile_id="0/0", status="compiled", seconds=1.0)])
     view.step = softmax(records)
     assert "attempt 2 of 2" in source.stepped(view, 100).right[0][0]
-    first = next(one for one in records if isinstance(one, Step) and one.attempt == 0)
+    first = next(record for record in records if isinstance(record, Step) and record.attempt == 0)
     view.step = first
     assert "attempt 1 of 2" in source.stepped(view, 100).right[0][0]
 

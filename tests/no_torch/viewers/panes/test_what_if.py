@@ -25,7 +25,7 @@ def view_of(records: list[AnyRecord]) -> View:
 
 
 def hostile() -> list[AnyRecord]:
-    found: list[AnyRecord] = []
+    records: list[AnyRecord] = []
     for one in two_runs():
         if isinstance(one, Kernel):
             one = structs.replace(one, label=NAME, name=NAME)
@@ -33,8 +33,8 @@ def hostile() -> list[AnyRecord]:
             one = structs.replace(one, id=f"inductor/0/0/forward/fuse/{NAME}+exp")
         elif isinstance(one, Run):
             one = structs.replace(one, because=f"veto {NAME}")
-        found.append(one)
-    return found
+        records.append(one)
+    return records
 
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
@@ -56,7 +56,7 @@ def test_numbers_are_not_cut(width: int) -> None:
 def test_a_later_measurement_is_seen() -> None:
     """Facts remember a difference as long as nothing new was measured."""
     records = two_runs()
-    whole = Recording([one for one in records if not isinstance(one, WhatIf)])
+    whole = Recording([record for record in records if not isinstance(record, WhatIf)])
     base, run = (
         Derived(part, Provenance(part.records), whole) for part in (whole.runs[1], whole.runs[2])
     )
@@ -95,7 +95,7 @@ def test_a_call_measured_beside_its_kernel() -> None:
 )
 def test_rounding_is_no_fault(error: float | None, within: bool | None, role: str) -> None:
     differs = structs.replace(whatif(), equal=False, max_error=error, within=within)
-    records = [differs if isinstance(one, WhatIf) else one for one in two_runs()]
+    records = [differs if isinstance(two_run, WhatIf) else two_run for two_run in two_runs()]
     rows = what_if.verdict(view_of(records), 160).rows
     (span,) = (span for row in rows for span in row.body if span[0].endswith("the base"))
     assert span[1] == role

@@ -14,15 +14,21 @@ from tests.no_torch.profiles import bert_on_a_gpu, masked_attention
 def test_one_finding_for_all_layers() -> None:
     records = bert_on_a_gpu()
     attentions = {
-        one.id for one in records if isinstance(one, EagerOperation) and "scaled" in one.operation
+        record.id
+        for record in records
+        if isinstance(record, EagerOperation) and "scaled" in record.operation
     }
     regions = [
-        one for one in records if isinstance(one, Region) and attentions & set(one.operations)
+        record
+        for record in records
+        if isinstance(record, Region) and attentions & set(record.operations)
     ]
     assert len(regions) > 1
     apart = structs.replace(regions[0], label="another")
     (whole,) = profiles_of(Recording(records))
-    (split,) = profiles_of(Recording([apart if one is regions[0] else one for one in records]))
+    (split,) = profiles_of(
+        Recording([apart if record is regions[0] else record for record in records])
+    )
     assert len(split.rows) == len(whole.rows) + 1
     one, other = (
         [cause for cause in found.causes if cause.kind == "attention"] for found in (whole, split)
@@ -34,9 +40,9 @@ def test_one_finding_for_all_layers() -> None:
 
 def test_a_mask_made_by_several_kernels_is_one_note() -> None:
     records = masked_attention()
-    (made,) = (one for one in records if isinstance(one, Region) and not one.operations)
+    (made,) = (record for record in records if isinstance(record, Region) and not record.operations)
     half = structs.replace(made, difference=made.difference / 2)
-    others = [half if one is made else one for one in records]
+    others = [half if record is made else record for record in records]
     others.insert(others.index(half), structs.replace(half, id="again", label="again"))
     for found in (records, others):
         (call,) = profiles_of(Recording(found))

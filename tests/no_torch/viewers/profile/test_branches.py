@@ -44,17 +44,17 @@ def _call(code: str, ours: int, theirs: int) -> Call:
 
 
 def _titles(records: list[AnyRecord]) -> list[str]:
-    return [one.title for one in profiled(records).causes]
+    return [cause.title for cause in profiled(records).causes]
 
 
 @pytest.mark.parametrize(("code", "ours", "theirs"), [(ELSE, 4, 6), (LEAVES, 6, 4)])
 def test_both_arms_are_one_finding(code: str, ours: int, theirs: int) -> None:
-    (found,) = profiled(_call(code, ours, theirs).done()).causes
-    assert found.title == "the `if` takes a different branch under capture: ours instead of theirs"
-    assert found.place is not None
-    assert found.place.line == 2
-    assert found.seconds == pytest.approx(40e-6)
-    assert found.notes == (
+    (cause,) = profiled(_call(code, ours, theirs).done()).causes
+    assert cause.title == "the `if` takes a different branch under capture: ours instead of theirs"
+    assert cause.place is not None
+    assert cause.place.line == 2
+    assert cause.seconds == pytest.approx(40e-6)
+    assert cause.notes == (
         f"only compiled: line {ours}, 60.0 µs: nest_ours_0",
         f"only in eager: line {theirs}, 20.0 µs: aten.theirs.default",
     )
@@ -95,10 +95,10 @@ def test_an_arm_whose_work_is_in_kernels_of_other_lines() -> None:
     other = call.operation("aten.theirs.default", 6, 20.0)
     call.region("mul", [kernel], [after], 5.0)
     call.region("theirs", [], [other], 1.0)
-    (found,) = profiled(call.done()).causes
-    assert found.title == "the `if` takes a different branch under capture, without theirs"
-    assert found.seconds == pytest.approx(-20e-6)
-    assert found.notes == (
+    (cause,) = profiled(call.done()).causes
+    assert cause.title == "the `if` takes a different branch under capture, without theirs"
+    assert cause.seconds == pytest.approx(-20e-6)
+    assert cause.notes == (
         "only compiled: line 4, fused into kernels of other lines, whose time includes it: "
         "cpp_fused_ours_return_0",
         "only in eager: line 6, 20.0 µs: aten.theirs.default",

@@ -74,7 +74,7 @@ def test_an_attention_that_was_taken_apart() -> None:
     )
     assert found.seconds == pytest.approx((1020 - 216.3 + 38) * 1e-6)
     assert any("line 20" in note and "attn_mask=expand" in note for note in found.notes)
-    assert [one.options for one in found.suggestions] == [
+    assert [suggestion.options for suggestion in found.suggestions] == [
         ("--edit", "no-mask:21"),
         ("--edit", "causal:21"),
         ("--engine", "tcw"),
@@ -192,7 +192,9 @@ def test_one_recompile_is_no_recompile_in_each_call() -> None:
 
 def test_dynamic_sizes_are_tried_only_where_a_number_changed() -> None:
     number = profiles.float_argument(calls=2)
-    assert ("--dynamic",) in [one.options for one in cause(number, "recompile").suggestions]
+    assert ("--dynamic",) in [
+        suggestion.options for suggestion in cause(number, "recompile").suggestions
+    ]
     values = {"expected": "function first (m.py:3)", "seen": "function second (m.py:7)"}
     function = [
         structs.replace(one, failed=tuple(structs.replace(f, **values) for f in one.failed))
@@ -200,13 +202,15 @@ def test_dynamic_sizes_are_tried_only_where_a_number_changed() -> None:
         else one
         for one in number
     ]
-    assert ("--dynamic",) not in [one.options for one in cause(function, "recompile").suggestions]
+    assert ("--dynamic",) not in [
+        suggestion.options for suggestion in cause(function, "recompile").suggestions
+    ]
 
 
 def test_a_decision_can_be_overridden() -> None:
     found = cause(profiles.one_thread(), "threads")
     override = "tcw/0/0/inference/threads/cumsum=parallel"
-    assert [one.options for one in found.suggestions] == [("--override", override)]
+    assert [suggestion.options for suggestion in found.suggestions] == [("--override", override)]
 
 
 def test_a_fusion_in_a_lost_kernel_can_be_taken_back() -> None:
@@ -220,7 +224,9 @@ def test_a_fusion_in_a_lost_kernel_can_be_taken_back() -> None:
     )
     elsewhere = structs.replace(decided, id="tcw/0/0/inference/fuse/mul+gather")
     found = cause([*profiles.block_profile(), decided, elsewhere], "slower")
-    asked = [one.options for one in found.suggestions if "--override" in one.options]
+    asked = [
+        suggestion.options for suggestion in found.suggestions if "--override" in suggestion.options
+    ]
     assert asked == [("--override", "tcw/0/0/inference/fuse/mul+erf=apart")]
 
 

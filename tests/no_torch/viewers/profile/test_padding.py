@@ -51,26 +51,26 @@ def padded_call(graph: Graph, compiled: float = 130.0) -> Call:
 
 
 def test_a_padded_product_is_one_cause_with_its_sizes_and_its_line() -> None:
-    (found,) = profiled(padded_call(padded_graph()).done()).causes
-    assert found.kind == "padding"
-    assert found.title == "padded product: 123 × 253 × 511 computed as 124 × 256 × 512"
-    assert round(found.seconds * 1e6, 3) == 70
-    assert found.place is not None
-    assert found.place.line == 25
-    assert "padding the matrices takes 40.0 µs" in found.notes[0]
-    assert [fix.code for fix in found.fixes] == ["torch._inductor.config.shape_padding = False"]
-    assert [one.options for one in found.suggestions] == [
+    (cause,) = profiled(padded_call(padded_graph()).done()).causes
+    assert cause.kind == "padding"
+    assert cause.title == "padded product: 123 × 253 × 511 computed as 124 × 256 × 512"
+    assert round(cause.seconds * 1e6, 3) == 70
+    assert cause.place is not None
+    assert cause.place.line == 25
+    assert "padding the matrices takes 40.0 µs" in cause.notes[0]
+    assert [fix.code for fix in cause.fixes] == ["torch._inductor.config.shape_padding = False"]
+    assert [suggestion.options for suggestion in cause.suggestions] == [
         ("--set", "torch._inductor.config.shape_padding = False")
     ]
 
 
 def test_what_padding_wins_is_told_with_what_it_costs() -> None:
     """BERT's last product took 1,609 µs in eager, and padded 559 and 25 for its copies."""
-    (found,) = profiled(padded_call(padded_graph(), compiled=20.0).done()).causes
-    assert (found.kind, found.lost) == ("padding", False)
-    assert round(found.seconds * 1e6, 3) == -40
-    assert "padding the matrices takes 40.0 µs" in found.notes[0]
-    assert (found.fixes, found.suggestions) == ((), ())
+    (cause,) = profiled(padded_call(padded_graph(), compiled=20.0).done()).causes
+    assert (cause.kind, cause.lost) == ("padding", False)
+    assert round(cause.seconds * 1e6, 3) == -40
+    assert "padding the matrices takes 40.0 µs" in cause.notes[0]
+    assert (cause.fixes, cause.suggestions) == ((), ())
 
 
 def test_a_pad_of_the_users_is_none_of_inductors() -> None:
@@ -82,7 +82,7 @@ def test_a_pad_of_the_users_is_none_of_inductors() -> None:
         for one in graph.nodes
     )
     theirs = Graph(id=LOWERED, kind="lowered", compile_id="0/0", nodes=nodes, parent=GRAPH)
-    assert [one.node.name for one in padded_products(graph)] == ["addmm_default"]
+    assert [product.node.name for product in padded_products(graph)] == ["addmm_default"]
     assert list(padded_products(theirs)) == []
     kinds = {cause.kind for cause in profiled(padded_call(theirs).done()).causes}
     assert "padding" not in kinds

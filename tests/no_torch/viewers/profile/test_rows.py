@@ -53,9 +53,9 @@ def test_a_step_that_was_measured_apart_is_none_of_the_call() -> None:
     lines = [line.text for line in accounts_lines(one, 100, US)]
     start = next(place for place, line in enumerate(lines) if "step alone" in line)
     assert any("_foreach_addcdiv_ eager" in line for line in lines[start:])
-    (found,) = profile_items(Recording(records))
-    assert {region.phase for region in found.regions} == {"forward", "backward", "step"}
-    assert {step.phase for step in found.steps} == {"forward", "backward", "step"}
+    (profile_item,) = profile_items(Recording(records))
+    assert {region.phase for region in profile_item.regions} == {"forward", "backward", "step"}
+    assert {step.phase for step in profile_item.steps} == {"forward", "backward", "step"}
 
 
 def test_what_is_in_the_noise_is_neither_lost_nor_won() -> None:
@@ -96,11 +96,11 @@ def test_a_region_that_took_longer_than_the_call_was_disturbed() -> None:
 
     def standing(times: float) -> str:
         records = list(profiles.block_profile())
-        head = next(one for one in records if isinstance(one, CallProfile))
-        for place, one in enumerate(records):
-            if isinstance(one, Region) and one.id == gelu.key and one.eager is not None:
-                slow = structs.replace(one.eager, median=times * head.eager.median)
-                records[place] = structs.replace(one, eager=slow, difference=-slow.median)
+        head = next(record for record in records if isinstance(record, CallProfile))
+        for place, record in enumerate(records):
+            if isinstance(record, Region) and record.id == gelu.key and record.eager is not None:
+                slow = structs.replace(record.eager, median=times * head.eager.median)
+                records[place] = structs.replace(record, eager=slow, difference=-slow.median)
         return next(row.standing for row in profiled(records).rows if row.label == "gelu")
 
     gelu = next(row for row in profiled(profiles.block_profile()).rows if row.label == "gelu")

@@ -34,7 +34,8 @@ WIDTHS = {"masked_attention": (80, 120), "training": (100,), "trials": (100,), "
 def with_call(records: list[AnyRecord], **fields: object) -> list[AnyRecord]:
     """The records with other fields in the profile of the call."""
     return [
-        structs.replace(one, **fields) if isinstance(one, CallProfile) else one for one in records
+        structs.replace(record, **fields) if isinstance(record, CallProfile) else record
+        for record in records
     ]
 
 
@@ -65,7 +66,7 @@ def test_it_says_which_differences_are_between_the_same_calls() -> None:
 def test_on_a_busy_machine_there_are_the_times_of_whole_calls(name: str) -> None:
     records = on_a_busy_machine(profiles.EVERY[name]())
     text = to_text(profile(Recording(records), 120), 120)
-    head = next(one for one in records if isinstance(one, CallProfile))
+    head = next(record for record in records if isinstance(record, CallProfile))
     assert text.startswith("Speed not measured: the machine is busy")
     assert f"eager {seconds_text(head.eager.median)}" in text
     assert "whole calls were timed, and no part of them" in text
@@ -159,7 +160,7 @@ def test_what_runs_between_graphs_has_its_lines_the_costliest_first() -> None:
 def test_a_label_without_a_line_takes_the_room_of_the_line() -> None:
     texts = ["▸ 7 in noise, 7 the same calls", "1.0", "2.0", "+1.0", "0.5"]
     cells: dict[str, Span] = {
-        head: (one, "dim") for head, one in zip(HEADS[1:], texts, strict=True)
+        head: (text, "dim") for head, text in zip(HEADS[1:], texts, strict=True)
     }
     sizes = [2, 16, 20, 8, 8, 8, 5]
     table = RegionLines(tuple(map(RegionColumn, ["", *HEADS], sizes)), None, 0)
@@ -180,7 +181,7 @@ def test_a_sum_in_noise_says_so_at_every_width(width: int) -> None:
         for one in profiles.block_profile()
     ]
     lines = to_text(profile(Recording(records), width), width).splitlines()
-    place = next(number for number, one in enumerate(lines) if one.strip().startswith("sum"))
+    place = next(number for number, line in enumerate(lines) if line.strip().startswith("sum"))
     said = "\n".join(lines[place : place + 2])
     assert "in noise" in said
     assert "›" not in said

@@ -77,7 +77,7 @@ def test_a_pair_that_fused_elsewhere_is_not_asked() -> None:
 
 
 def test_a_veto_is_told_as_the_readers_own() -> None:
-    one = Decided(
+    decided = Decided(
         id="inductor/g/fuse/a",
         graph="g",
         kind="fuse",
@@ -86,7 +86,7 @@ def test_a_veto_is_told_as_the_readers_own() -> None:
         overridden=True,
         rule="yours",
     )
-    truth = truths([pair("a", False, rule="yours"), one]).truth("inductor/g/fuse/a")
+    truth = truths([pair("a", False, rule="yours"), decided]).truth("inductor/g/fuse/a")
     assert truth == Truth("apart", "yours", "", True)
 
 

@@ -55,14 +55,14 @@ def causes_of(index: Index, rows: Sequence[RegionRow]) -> tuple[Cause, ...]:
         part = [cause for cause in found if cause.lost is lost]
         sizes = [TimeDifference(one.seconds, one.noise) for one in part]
         places = standings(sizes)
-        for cause, one in zip(part, places, strict=True):
-            ordered.append(((cause.kind != "precision", not lost, one.position), cause))
+        for cause, place in zip(part, places, strict=True):
+            ordered.append(((cause.kind != "precision", not lost, place.position), cause))
     return tuple(cause for _, cause in sorted(ordered, key=lambda one: one[0]))
 
 
 def _order(cause: Cause, row_of: Mapping[str, RegionRow]) -> int:
     """Its place in the eager call; what is in no region comes first."""
-    return min((row_of[one].order for one in cause.regions if one in row_of), default=-1)
+    return min((row_of[region].order for region in cause.regions if region in row_of), default=-1)
 
 
 def _placed(cause: Cause, rows: Sequence[RegionRow]) -> Cause:

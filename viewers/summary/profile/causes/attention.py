@@ -65,14 +65,14 @@ def attention(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 
 
 def _fused(row: RegionRow) -> list[EagerOperation]:
-    return [one for one in row.operations if is_fused_attention(one.operation)]
+    return [operation for operation in row.operations if is_fused_attention(operation.operation)]
 
 
 def _stayed(row: RegionRow) -> bool:
     """Whether the compiled code calls the same fused attentions as eager."""
     calls = [step.name for step in row.steps if step.kind != "kernel"]
     kept = sorted(bare(name) for name in calls if is_fused_attention(name))
-    return kept == sorted(bare(one.operation) for one in _fused(row))
+    return kept == sorted(bare(operation.operation) for operation in _fused(row))
 
 
 def _together(rows: Sequence[RegionRow]) -> RegionRow:
@@ -81,7 +81,7 @@ def _together(rows: Sequence[RegionRow]) -> RegionRow:
         rows[0],
         regions=tuple(region for row in rows for region in row.regions),
         steps=tuple(step for row in rows for step in row.steps),
-        operations=tuple(one for row in rows for one in row.operations),
+        operations=tuple(operation for row in rows for operation in row.operations),
         difference=sum(row.difference for row in rows),
         noise=sum(row.noise for row in rows),
     )
@@ -141,7 +141,7 @@ def _looks_at_data(index: Index, rows: Sequence[RegionRow]) -> list[str]:
     """Where eager reads a value of a tensor and the compiled code does not: eager may have seen
     there that the mask hides nothing."""
     for row in rows:
-        words = [bare(one.operation) for one in row.operations]
+        words = [bare(operation.operation) for operation in row.operations]
         place = place_of(index.recording, next(iter(row.locations), None))
         if "_local_scalar_dense" in words and not row.steps and row.known and place is not None:
             name = place.file.rpartition("/")[2]
@@ -186,8 +186,8 @@ def _argument(mask: Mask, place: Place | None) -> str:
 
 
 def _on(row: RegionRow, lines: Sequence[Location]) -> bool:
-    wanted = {(one.file, one.line) for one in lines}
-    return any((one.file, one.line) in wanted for one in row.locations)
+    wanted = {(line.file, line.line) for line in lines}
+    return any((location.file, location.line) in wanted for location in row.locations)
 
 
 def _has_mask(operation: EagerOperation) -> bool:
@@ -208,9 +208,9 @@ def _mask_of(index: Index, row: RegionRow) -> Mask | None:
                 continue
             if node.location is None or not _on(row, [node.location]):
                 continue
-            found = _given(graph, node)
-            if found is not None:
-                return found
+            mask = _given(graph, node)
+            if mask is not None:
+                return mask
     return None
 
 

@@ -33,7 +33,7 @@ def branches(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     seen = [row for row in known if not row.steps and row.standing == "won"]
     steps = [(step, index.locations_of(step)) for step in index.steps.values()]
     compiled = grouped((at.file, at.line) for _, places in steps for at in places)
-    called = (one.location for one in index.operations.values() if one.location)
+    called = (operation.location for operation in index.operations.values() if operation.location)
     eager = grouped((at.file, at.line) for at in called)
     for file in compiled.keys() & {at.file for row in seen for at in row.locations}:
         for branch in _branches("\n".join(index.recording.source(file))):
@@ -70,7 +70,10 @@ def _cause(
     """`made`: rows that only the compiled code has; empty if kernels of other lines do the work of
     the branch taken, whose steps are `there`."""
     steps = named((step.name for row in made for step in row.steps), 3)
-    operations = named((one.operation for row in left for one in row.operations if one.launches), 3)
+    operations = named(
+        (operation.operation for row in left for operation in row.operations if operation.launches),
+        3,
+    )
     compiled = (
         f"only compiled: {_where(file, made)}, "
         f"{seconds_text(sum(row.difference for row in made))}: {steps}"

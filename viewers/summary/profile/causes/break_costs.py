@@ -70,7 +70,7 @@ def _cause(index: Index, rows: Sequence[RegionRow], site: BreakSite, graphs: int
 
 def _source_change(site: BreakSite) -> tuple[Suggestion, ...]:
     """Named so that it is not forgotten: it needs a person."""
-    code = next((one.code for one in site.advice if one.code), "")
+    code = next((advice.code for advice in site.advice if advice.code), "")
     where = f"{site.place.file}:{site.place.line}"
     return (Suggestion(id=f"source {where}", words=code, options=()),) if code else ()
 

@@ -53,9 +53,13 @@ def fallbacks(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
 def copies(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     for row in rows:
         made = [step for step in row.steps if _is_copy(index, step)]
-        theirs = [one for one in row.operations if bare(one.operation) in _COPIES and one.launches]
+        theirs = [
+            operation
+            for operation in row.operations
+            if bare(operation.operation) in _COPIES and operation.launches
+        ]
         spent = sum(step.time.median for step in made if step.time)
-        seconds = spent - sum(one.time.median for one in theirs if one.time)
+        seconds = spent - sum(operation.time.median for operation in theirs if operation.time)
         if row.standing != "lost" or len(made) <= len(theirs) or seconds <= row.noise:
             continue
         moved = [step.read_bytes + step.write_bytes for step in made
@@ -92,11 +96,13 @@ def _is_copy(index: Index, step: CompiledStep) -> bool:
 def libraries(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     for row in rows:
         ours = [step for step in row.steps if _multiplies(step)]
-        theirs = [one for one in row.operations if is_product(one.operation)]
+        theirs = [operation for operation in row.operations if is_product(operation.operation)]
         if row.standing != "lost" or not ours or not theirs:
             continue
         here = [kernel for step in ours for kernel in step.kernels] or [s.name for s in ours]
-        there = [k for one in theirs for k in one.kernels] or [one.operation for one in theirs]
+        there = [k for operation in theirs for k in operation.kernels] or [
+            operation.operation for operation in theirs
+        ]
         if {bare(one) for one in here} == {bare(one) for one in there}:
             continue
         yield cause_of(

@@ -88,7 +88,7 @@ _GONE = {
 def removed(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     """What compiling removed."""
     for row in rows:
-        count = sum(one.launches for one in row.operations)
+        count = sum(operation.launches for operation in row.operations)
         if row.steps or row.standing != "won" or not count:
             continue
         launches = plural(count, "launch")

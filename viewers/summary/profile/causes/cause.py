@@ -43,8 +43,8 @@ class Suggestion:
 def first_of_groups(suggestions: Iterable[Suggestion]) -> list[Suggestion]:
     """The first suggestion of each group, which changes least, in order."""
     found: dict[str, Suggestion] = {}
-    for one in suggestions:
-        found.setdefault(one.group or one.id, one)
+    for suggestion in suggestions:
+        found.setdefault(suggestion.group or suggestion.id, suggestion)
     return list(found.values())
 
 
@@ -121,12 +121,12 @@ def other_engine(index: Index) -> tuple[Suggestion, ...]:
     return (Suggestion(id="engine tcw", words="our engine", options=("--engine", "tcw")),)
 
 
-def mode(index: Index, one: Suggestion) -> tuple[Suggestion, ...]:
+def mode(index: Index, suggestion: Suggestion) -> tuple[Suggestion, ...]:
     """A mode of torch.compile other than the current one; Inductor only."""
     settings = index.recording.settings
-    if settings is None or settings.engine == "tcw" or settings.mode == one.options[-1]:
+    if settings is None or settings.engine == "tcw" or settings.mode == suggestion.options[-1]:
         return ()
-    return (one,)
+    return (suggestion,)
 
 
 def override(id: str, choice: str, words: str) -> Suggestion:
@@ -141,12 +141,12 @@ def kept_apart(index: Index, row: RegionRow) -> tuple[Suggestion, ...]:
     kernels = [k for step in row.steps if (k := index.kernel_of(step)) is not None]
     names = {name for kernel in kernels for name in (*kernel.origins, *kernel.nodes)}
     graphs = {base_graph(kernel.graph) for kernel in kernels}
-    found = [
+    suggestions = [
         override(id, "apart", f"{words} kept apart")
         for graph, id, members, words in index.fusions
         if base_graph(graph) in graphs and members <= names
     ]
-    return tuple(dict.fromkeys(reversed(found)))[:MOST]
+    return tuple(dict.fromkeys(reversed(suggestions)))[:MOST]
 
 
 TOGETHER = "together"
@@ -156,17 +156,17 @@ TOGETHER = "together"
 def best_of_groups(trials: Sequence[Trial]) -> list[Trial]:
     """The kept trials, most helpful first, one per group: the first one tried, and so the one that
     changes least, among those that are not slower than the best beyond the noise."""
-    kept = [one for one in trials if one.kept and one.id != TOGETHER]
+    kept = [trial for trial in trials if trial.kept and trial.id != TOGETHER]
     found = []
-    for group in dict.fromkeys(one.group or one.id for one in kept):
-        ways = [one for one in kept if (one.group or one.id) == group]
-        best = min(ways, key=lambda one: one.difference)
-        close = (one for one in ways if one.difference <= best.difference + best.noise)
+    for group in dict.fromkeys(trial.group or trial.id for trial in kept):
+        ways = [trial for trial in kept if (trial.group or trial.id) == group]
+        best = min(ways, key=lambda way: way.difference)
+        close = (way for way in ways if way.difference <= best.difference + best.noise)
         found.append(next(close))
-    return sorted(found, key=lambda one: one.difference)
+    return sorted(found, key=lambda trial: trial.difference)
 
 
 def chosen(trials: Sequence[Trial]) -> Trial | None:
     """The combined trial if it was kept, else the one that helped most; None if none did."""
-    together = (one for one in trials if one.id == TOGETHER and one.kept)
+    together = (trial for trial in trials if trial.id == TOGETHER and trial.kept)
     return next(together, next(iter(best_of_groups(trials)), None))

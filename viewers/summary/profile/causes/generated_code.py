@@ -22,25 +22,25 @@ from tcw.viewers.words import bytes_text, plural
 
 def spills(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
     binaries = {
-        one.kernel: one
-        for one in index.recording.all(KernelBinary)
-        if one.spill_bytes and not one.predicted
+        kernel_binary.kernel: kernel_binary
+        for kernel_binary in index.recording.all(KernelBinary)
+        if kernel_binary.spill_bytes and not kernel_binary.predicted
     }
     for row in rows:
-        found = [step for step in row.steps if step.kernel in binaries]
-        if row.standing != "lost" or not found:
+        steps = [step for step in row.steps if step.kernel in binaries]
+        if row.standing != "lost" or not steps:
             continue
-        binary = binaries[found[0].kernel]
+        binary = binaries[steps[0].kernel]
         yield cause_of(
             row,
             kind="spill",
-            title=f"{found[0].name} spills {bytes_text(binary.spill_bytes)} per thread",
+            title=f"{steps[0].name} spills {bytes_text(binary.spill_bytes)} per thread",
             notes=(
                 f"{binary.registers} registers with {binary.configuration}"
                 if binary.registers
                 else binary.configuration,
-                f"{plural(sum(one.launches for one in row.operations), 'launch')} in eager became "
-                f"{plural(len(row.steps), 'kernel')}",
+                f"{plural(sum(operation.launches for operation in row.operations), 'launch')} "
+                f"in eager became {plural(len(row.steps), 'kernel')}",
             ),
             fixes=(
                 Advice(
@@ -60,7 +60,7 @@ def threads(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         return
     for row in rows:
         kernels = [k for step in row.steps if (k := index.kernel_of(step)) is not None]
-        alone = [one for one in kernels if _one_thread(index, one)]
+        alone = [kernel for kernel in kernels if _one_thread(index, kernel)]
         if row.standing != "lost" or not alone or not row.operations:
             continue
         first = alone[0]
@@ -69,7 +69,7 @@ def threads(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         suggestions = other_engine(index)
         if decided is not None:
             notes.insert(0, f"{decided.rule}: {decided.reason}" if decided.rule else decided.reason)
-            other = [one for one in decided.choices if one != decided.choice]
+            other = [choice for choice in decided.choices if choice != decided.choice]
             if other:
                 words = f"{decided.kind}: {other[0]} instead of {decided.choice}"
                 suggestions = (override(decided.id, other[0], words),)
@@ -98,8 +98,8 @@ def _one_thread(index: Index, kernel: Kernel) -> bool:
 def _decision(index: Index, kernel: Kernel) -> Decided | None:
     """The engine's decision about the threads of a kernel, if it made one."""
     graph = base_graph(kernel.graph)
-    for one in index.recording.decisions.taken("threads", graph, f"{graph}/lowered"):
-        named = one.id.rpartition("/")[2].partition("#")[0]
+    for decided in index.recording.decisions.taken("threads", graph, f"{graph}/lowered"):
+        named = decided.id.rpartition("/")[2].partition("#")[0]
         if any(name in kernel.origins for name in named.split("+")):
-            return one
+            return decided
     return None

@@ -69,7 +69,7 @@ def padded_products(graph: Graph) -> Iterator[Padded]:
         matrices = [nodes[name] for name in _matrices(node) if name in nodes]
         if len(matrices) != 2:
             continue
-        pads = [one for one in matrices if _is_pad_for(one, node)]
+        pads = [matrix for matrix in matrices if _is_pad_for(matrix, node)]
         after = _sizes(matrices)
         before = _sizes([nodes.get(o.inputs[0], o) if o in pads else o for o in matrices])
         if pads and before is not None and after is not None and before != after:
@@ -82,9 +82,9 @@ def _matrices(node: Node) -> tuple[str, ...]:
     return given * 2 if len(given) == 1 else given
 
 
-def _is_pad_for(one: Node, product: Node) -> bool:
+def _is_pad_for(node: Node, product: Node) -> bool:
     """Excludes the user's own pads, which have their own origin."""
-    return bare(one.target) == "constant_pad_nd" and one.origins == product.origins
+    return bare(node.target) == "constant_pad_nd" and node.origins == product.origins
 
 
 def _made_for(nodes: dict[str, Node], product: Node) -> Iterator[str]:
@@ -100,12 +100,12 @@ def _made_for(nodes: dict[str, Node], product: Node) -> Iterator[str]:
 
 
 def _sizes(matrices: Sequence[Node]) -> Sizes | None:
-    shapes = [one.value.shape for one in matrices if one.value is not None]
+    shapes = [matrix.value.shape for matrix in matrices if matrix.value is not None]
     if len(shapes) != 2 or any(len(shape) < 2 for shape in shapes):
         return None
     (*_, rows, inner), (*_, columns) = shapes
     sizes = (rows, inner, columns)
-    return sizes if all(isinstance(one, int) for one in sizes) else None  # type: ignore[return-value]
+    return sizes if all(isinstance(size, int) for size in sizes) else None  # type: ignore[return-value]
 
 
 def _cause(index: Index, rows: Sequence[RegionRow], products: Sequence[Padded]) -> Cause:

@@ -26,7 +26,7 @@ def recompiles(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         return sum(len(cause.frames) for cause in causes)
 
     for causes in groups:
-        known = [one.seconds for one in causes if one.seconds is not None]
+        known = [cause.seconds for cause in causes if cause.seconds is not None]
         if known:
             more = given_up if causes is max(groups, key=compiles) else ()
             yield _cause(index, causes, sum(known), calls, more)
@@ -45,9 +45,9 @@ def _given_up(index: Index, groups: Iterable[Iterable[RecompileCause]]) -> tuple
     ids = [one for causes in groups for cause in causes for one in cause.compile_ids]
     frames = {compile_id.partition("/")[0] for compile_id in ids}
     stopped = dict.fromkeys(
-        one.function
-        for one in index.recording.all(EagerFallback)
-        if one.by_limit and one.compile_id.partition("/")[0] in frames
+        fallback.function
+        for fallback in index.recording.all(EagerFallback)
+        if fallback.by_limit and fallback.compile_id.partition("/")[0] in frames
     )
     return tuple(f"{one} runs eagerly since the recompile limit was reached" for one in stopped)
 
@@ -55,8 +55,10 @@ def _given_up(index: Index, groups: Iterable[Iterable[RecompileCause]]) -> tuple
 def _by_value(causes: Iterable[RecompileCause]) -> list[list[RecompileCause]]:
     """Causes that concern one value, first call first. Which line made torch depend on it may be
     known for only one of them, or be another one each time."""
-    ordered = sorted(causes, key=lambda one: one.calls)
-    return list(grouped(((one.change.name, one.functions), one) for one in ordered).values())
+    ordered = sorted(causes, key=lambda cause: cause.calls)
+    return list(
+        grouped(((cause.change.name, cause.functions), cause) for cause in ordered).values()
+    )
 
 
 def _cause(
@@ -78,7 +80,7 @@ def _cause(
     guard = first.frames[0].why
     if guard is not None:
         notes.append(f"the guard that fails: {guard.guard}")
-    place = next((one.place for one in causes if one.place), None)
+    place = next((cause.place for cause in causes if cause.place), None)
     return Cause(
         kind="recompile",
         title=_title(causes, len(again), calls),
@@ -122,13 +124,13 @@ def _suggestions(
     number changed."""
     name = causes[0].change.name
     advice = [one for cause in causes for one in cause.advice]
-    found = of_recompile(index.recording, name, advice, place)
+    suggestions = of_recompile(index.recording, name, advice, place)
     numeric = any(
         cause.change.is_size
         or all(_NUMBER.fullmatch(one) for one in (cause.change.expected, cause.change.seen))
         for cause in causes
     )
-    return (*found, DYNAMIC) if numeric else found
+    return (*suggestions, DYNAMIC) if numeric else suggestions
 
 
 _NUMBER = re.compile(r"-?(\d+(\.\d*)?(e[+-]?\d+)?|inf)|nan", re.IGNORECASE)

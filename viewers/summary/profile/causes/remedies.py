@@ -65,7 +65,7 @@ def of_break(recording: Recording, site: BreakSite) -> tuple[Suggestion, ...]:
             found += _undisabled(recording, site, group)
         else:
             found += _edit(recording, kind, site.place, words, group)
-    return tuple({one.id: one for one in found}.values())
+    return tuple({suggestion.id: suggestion for suggestion in found}.values())
 
 
 def of_recompile(
@@ -76,7 +76,7 @@ def of_recompile(
     function that the model calls, whose arguments no option reaches."""
     group = f"recompile {name}"
     calls = recording.all(CallStart)
-    arguments = {one.name for call in calls for one in call.arguments}
+    arguments = {argument.name for call in calls for argument in call.arguments}
     found: list[Suggestion] = []
     advice = list(advice)
     for one in advice:
@@ -89,7 +89,7 @@ def of_recompile(
         elif option == ("--as-tensor",):
             found += _as_tensor(recording, given[0], place, group)
     found += _by_settings(advice, group)
-    return tuple({one.id: one for one in found}.values())
+    return tuple({suggestion.id: suggestion for suggestion in found}.values())
 
 
 def of_attention(recording: Recording, place: Place | None) -> tuple[Suggestion, ...]:
@@ -138,8 +138,8 @@ def _by_settings(advice: Iterable[Advice], group: str) -> list[Suggestion]:
 
 def _printed(recording: Recording, site: BreakSite, group: str) -> Suggestion | None:
     """The setting for `print`, if it needs sizes in a string."""
-    for one in site.advice:
-        first, _, rest = one.code.partition("\n")
+    for advice in site.advice:
+        first, _, rest = advice.code.partition("\n")
         setting = of_setting(first, group)
         if not rest or not setting:
             continue
@@ -158,7 +158,7 @@ def _edits(recording: Recording, site: BreakSite, settings: bool) -> Iterable[tu
     if "torch.compiler.disable()" in site.type:
         yield "undisable", ""
         return
-    if any(one.edit == "always" for one in site.advice):
+    if any(advice.edit == "always" for advice in site.advice):
         yield "always", "its body without the `if`"
     if "assertion failed" in site.type:
         yield "drop", "without the assertion"
@@ -217,7 +217,7 @@ def _disabling(text: str, name: str) -> Iterable[int]:
         elif (
             isinstance(node, ast.Call)
             and dotted(node.func).endswith(".disable")
-            and [dotted(one).rpartition(".")[2] for one in node.args] == [name]
+            and [dotted(arg).rpartition(".")[2] for arg in node.args] == [name]
         ):
             yield node.lineno
 

@@ -14,31 +14,31 @@ from tcw.viewers.words import bytes_text, percent, plural
 
 def working(row: RegionRow) -> tuple[Sequence[EagerOperation], Sequence[CompiledStep]]:
     """Without views, unless there is nothing else."""
-    operations = [one for one in row.operations if one.launches]
-    steps = [one for one in row.steps if one.launches]
+    operations = [operation for operation in row.operations if operation.launches]
+    steps = [step for step in row.steps if step.launches]
     return operations or row.operations, steps or row.steps
 
 
 def runs_the_same(row: RegionRow) -> bool:
     """Whether both sides call the same operations: no kernel was generated for any."""
     operations, steps = working(row)
-    made = any(one.kind == "kernel" for one in row.steps)
-    names = sorted(bare(one.operation) for one in operations)
-    return bool(names) and not made and names == sorted(bare(one.name) for one in steps)
+    made = any(step.kind == "kernel" for step in row.steps)
+    names = sorted(bare(operation.operation) for operation in operations)
+    return bool(names) and not made and names == sorted(bare(step.name) for step in steps)
 
 
 def other_layout(index: Index, row: RegionRow) -> str:
     """The first input that both calls read with different strides; "" if there is none."""
     operations, steps = working(row)
-    for one in operations:
+    for operation in operations:
         for step in steps:
-            if bare(one.operation) != bare(step.name):
+            if bare(operation.operation) != bare(step.name):
                 continue
-            for theirs, ours in zip(one.inputs, _read(index, step), strict=False):
+            for theirs, ours in zip(operation.inputs, _read(index, step), strict=False):
                 if theirs.shape == ours.shape and _moves(theirs) != _moves(ours):
                     sizes = ", ".join(map(str, theirs.shape))
                     return (
-                        f"{bare(one.operation)} reads [{sizes}] with strides "
+                        f"{bare(operation.operation)} reads [{sizes}] with strides "
                         f"{_strides(ours)}, in eager with {_strides(theirs)}"
                     )
     return ""
@@ -47,12 +47,12 @@ def other_layout(index: Index, row: RegionRow) -> str:
 def _read(index: Index, step: CompiledStep) -> Iterable[TensorMeta]:
     """The input tensors of a library call's node."""
     kernel = index.kernel_of(step)
-    called = [one for one in index.nodes_of(step) if bare(one.target) == bare(step.name)]
+    called = [node for node in index.nodes_of(step) if bare(node.target) == bare(step.name)]
     if kernel is None or len(called) != 1:
         return []
     nodes = index.recording.nodes(kernel.graph)
     given = (nodes.get(name) for name in called[0].inputs)
-    return [one.value for one in given if one is not None and one.value is not None]
+    return [node.value for node in given if node is not None and node.value is not None]
 
 
 def _moves(tensor: TensorMeta) -> object:
@@ -109,8 +109,11 @@ def _sides(row: RegionRow) -> str:
             ],
         )
     )
-    if operations and all(is_product(one.operation) for one in operations) and not made:
-        theirs, ours = {bare(one.operation) for one in operations}, {bare(s.name) for s in steps}
+    if operations and all(is_product(operation.operation) for operation in operations) and not made:
+        theirs, ours = (
+            {bare(operation.operation) for operation in operations},
+            {bare(s.name) for s in steps},
+        )
         return "the same product" if theirs == ours else "the product of another library"
     if runs_the_same(row):
         outside = "" if _in_graphs(row) else ", outside all graphs"

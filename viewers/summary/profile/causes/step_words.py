@@ -56,7 +56,7 @@ def step_word(index: Index, step: CompiledStep) -> str:
     kernel = index.kernel_of(step)
     if step.kind == "kernel" and kernel is not None:
         names = {*kernel.origins, *re.split(r"[,\s]+", kernel.label)}
-        if any("softmax" in one for one in names) or {"amax", "exp"} <= names:
+        if any("softmax" in name for name in names) or {"amax", "exp"} <= names:
             return "softmax"
         return kernel_label(kernel)
     return bare(step.name).strip("_").replace("_", " ")
@@ -88,11 +88,11 @@ def named(names: Iterable[str], limit: int = 4) -> str:
     """`extern_kernels.bmm ×24, triton_red_fused_3 ×12`; names that differ in their last number
     only are one: `cpp_fused_add_* ×3`."""
     each = list(names)
-    found = Counter(each)
-    stems = grouped((re.sub(r"_\d+$", "_*", name), name) for name in found)
+    counter = Counter(each)
+    stems = grouped((re.sub(r"_\d+$", "_*", name), name) for name in counter)
     words = []
     for stem, same in stems.items():
-        count = sum(found[name] for name in same)
+        count = sum(counter[name] for name in same)
         name = same[0] if len(same) == 1 else stem
         words.append(name if count == 1 else f"{name} ×{count}")
     return listed(words, limit)
@@ -100,8 +100,8 @@ def named(names: Iterable[str], limit: int = 4) -> str:
 
 def operations_text(operations: Sequence[EagerOperation]) -> str:
     """`aten.mul.Tensor ×2, aten.add.Tensor`; views if there is nothing else."""
-    working = [one for one in operations if one.launches] or operations
-    return named(one.operation for one in working)
+    working = [operation for operation in operations if operation.launches] or operations
+    return named(operation.operation for operation in working)
 
 
 def split_arguments(text: str) -> tuple[list[str], dict[str, str]]:

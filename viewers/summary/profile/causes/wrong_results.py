@@ -20,7 +20,9 @@ KEPT = "run.tcw"
 
 
 def wrong_results(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
-    wrong = [one for one in index.recording.all(KernelPrecision) if one.within is False]
+    wrong = [
+        precision for precision in index.recording.all(KernelPrecision) if precision.within is False
+    ]
     if not wrong:
         return
     first = wrong[0]
