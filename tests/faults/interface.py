@@ -60,22 +60,22 @@ FAULTS = (
     Fault(
         "a tie takes only the larger difference's noise into account",
         "viewers/summary/profile/rows.py",
-        "hypot(first.noise, one.noise)",
+        "hypot(first.noise, difference.noise)",
         "first.noise",
         ("tests/no_torch/viewers/profile/test_ranking.py",),
     ),
     Fault(
         "pairs predicted for a GPU are in the sums",
         "viewers/summary/fusion.py",
-        "real = [one for one in graphs if not one.predicted]",
+        "real = [fusion for fusion in graphs if not fusion.predicted]",
         "real = graphs",
         ("tests/no_torch/viewers/test_summary.py",),
     ),
     Fault(
         "a recompile is explained by the first entry, not by the nearest",
         "viewers/summary/recompiles.py",
-        "key=lambda one: self.differing(one.entry, record.call),",
-        "key=lambda one: 0,",
+        "key=lambda guard: self.differing(guard.entry, record.call),",
+        "key=lambda guard: 0,",
         ("tests/no_torch/viewers/test_recompile_causes.py",),
     ),
     Fault(

@@ -36,8 +36,8 @@ FAULTS = (
     Fault(
         "calls on transposed tensors count as the same calls",
         "compiler/measure/regions/same_work.py",
-        "(one.shape, one.stride, one.dtype)",
-        "(one.shape, one.dtype)",
+        "(value.shape, value.stride, value.dtype)",
+        "(value.shape, value.dtype)",
         ("tests/cpu/measure/regions/test_same_work.py",),
     ),
     Fault(

@@ -15,8 +15,8 @@ FAULTS = (
     Fault(
         "any file that looks like JSON records is overwritten as a trace",
         "compiler/trace/output_file.py",
-        "return found is not None and found[1] in _TAGS",
-        "return found is not None",
+        "return match is not None and match[1] in _TAGS",
+        "return match is not None",
         ("tests/no_torch/trace/test_output_file.py",),
     ),
     Fault(
