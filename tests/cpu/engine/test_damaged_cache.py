@@ -91,7 +91,7 @@ class Children:
             "TCW_CACHE_DIR": str(folder),
             **environment,
         }
-        process = self.warm.start([str(self.program)], given, [])
+        process = self.warm.start([sys.executable, "-P", str(self.program)], given, [])
         printed, _ = process.communicate()
         if code := process.wait(90):
             return [f"exit code {code}"]

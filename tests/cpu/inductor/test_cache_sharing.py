@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 
 import pytest
 
@@ -60,7 +61,7 @@ def two_processes(
     environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor")}
 
     def result(which: str) -> dict:
-        process = warm_start.start([str(program), which], environment, [])
+        process = warm_start.start([sys.executable, "-P", str(program), which], environment, [])
         said, errors = process.communicate()
         assert process.wait(300) == 0, errors.decode()
         return json.loads(said.splitlines()[-1])
