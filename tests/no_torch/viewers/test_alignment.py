@@ -132,9 +132,9 @@ def renamed(records: list[AnyRecord]) -> list[AnyRecord]:
     ("base", "run", "names"),
     [
         ("/tmp/x/pkg/m.py", "/home/repo/pkg/m.py", {"/tmp/x/lib/a.py": "/home/repo/lib/a.py"}),
-        ("/work/old.py", "/work/new.py", {"/work/a.py": "/work/a.py"}),
+        ("/code/old.py", "/code/new.py", {"/code/a.py": "/code/a.py"}),
         ("/one/old.py", "/two/new.py", {"/one/a.py": "/two/a.py", "/lib/a.py": "/lib/a.py"}),
-        ("/work/m.py", "/work/m.py", {"/work/a.py": "/work/a.py"}),
+        ("/code/m.py", "/code/m.py", {"/code/a.py": "/code/a.py"}),
     ],
 )
 def test_files_of_another_checkout_are_the_same(base: str, run: str, names: dict[str, str]) -> None:

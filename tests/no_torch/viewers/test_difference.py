@@ -456,7 +456,7 @@ def test_a_model_file_by_another_name_is_no_change_of_guards() -> None:
         ]
         start = records[0]
         assert isinstance(start, Start)
-        settings = structs.replace(start.settings, file=f"/work/{name}.py")
+        settings = structs.replace(start.settings, file=f"/code/{name}.py")
         return [structs.replace(start, settings=settings), *records[1:]]
 
     assert compared(in_file("old"), in_file("new")).guards == ()
