@@ -45,6 +45,6 @@ def _number(name: str) -> int | None:
 def _tool_version() -> str:
     """The installed version of tcw; "0+unknown" in a checkout that is not installed."""
     try:
-        return importlib.metadata.version("tcw")
+        return importlib.metadata.version("torch-compile-workbench")
     except importlib.metadata.PackageNotFoundError:
         return "0+unknown"

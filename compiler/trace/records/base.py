@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, dataclass_transform
+from typing import Annotated, Literal, dataclass_transform
 
 import msgspec
 from msgspec import Meta
@@ -110,6 +110,18 @@ class TensorMeta(Part):
     requires_grad: bool = False
 
 
+class SourceChange(Part):
+    """Lines of a file of the user's that a fix replaces."""
+
+    file: str
+    """Absolute."""
+    line: Line
+    end_line: Line
+    """The last replaced line; `line - 1` inserts before `line`."""
+    text: str
+    """The new lines with their indent, without a final newline; "" removes the old ones."""
+
+
 class Advice(Part):
     """What to do about a finding. `by` says whose advice it is."""
 
@@ -123,6 +135,12 @@ class Advice(Part):
     """Options of tcw that do the same without a changed source: `--mark-dynamic`, `x:1`."""
     edit: str = ""
     """The kind of edit in `compiler/protocol/edits` that does it: `always`."""
+    place: Literal["", "statement", "above", "call"] = ""
+    """Where `code` goes, besides its lines that are torch settings or options of `torch.compile`:
+    in place of the statement of the finding, above it, or before each call, with the arguments by
+    name. "" for a place that is only described."""
+    changes: tuple[SourceChange, ...] = ()
+    """What to replace in the source, where that is not one statement at the finding."""
 
 
 class Text(Record):

@@ -52,6 +52,10 @@ class Settings(Part):
     """Lines that change torch settings: `torch._dynamo.config.capture_scalar_outputs = True`."""
     edits: tuple[str, ...] = ()
     """Edits of the source, applied to an in-memory copy: `drop:15`, `drop:layers.py:15`."""
+    changes: tuple[SourceChange, ...] = ()
+    """Further changes of the source, applied to the same copy."""
+    before_calls: tuple[str, ...] = ()
+    """Lines that run before each call, with its arguments by name: `x = x.contiguous()`."""
     grad: GradMode = "grad"
     until: Stage = "run"
     """The last stage to run."""

@@ -51,7 +51,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Start": _fields("tool_version python platform"),
     "Settings": _fields(
         "mode arch", file=F, model=N, inputs=V, overrides=W, mark_dynamic=N, as_tensors=N,
-        torch_settings=V, edits=W, repro=W, arguments=D, defaults_from=F,
+        torch_settings=V, edits=W, before_calls=V, repro=W, arguments=D, defaults_from=F,
     ),
     "Environment": _fields("torch triton compiler cpu vector gpu", variables=V),
     "HookStatus": _fields("name offers reason tried_on"),
@@ -86,6 +86,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     ),
     "Crossing": _fields(name=N, kind=W),
     "Advice": _fields("by edit", text=V, code=D, options=V),
+    "SourceChange": _fields(file=F, text=D),
     "Guards": _fields("compile_id", function=N),
     "Guard": _fields("kind", name=W, source=N, code=V, value=V, values=V, attribute=N),
     "DynamicSize": _fields("symbol", name=W, source=N),
