@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from tcw.compiler.trace.records import Advice, End, Failure, Recompile
+from tcw.compiler.trace.records import Advice, End, Failure, FixTrial, Recompile
 from tcw.viewers.json_profile import (
     ModeItem,
     ProfileItem,
@@ -24,6 +24,8 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.breaks import BreakSite, ordered_advice
 from tcw.viewers.summary.engine_comparison import compare
+from tcw.viewers.summary.findings import Finding
+from tcw.viewers.summary.fixes import safety
 from tcw.viewers.summary.kernels import KernelRow
 from tcw.viewers.summary.recompiles import RecompiledFrame
 
@@ -57,6 +59,54 @@ class BreakItem(JsonItem):
     """Code to paste if there is some, else a sentence; "" if none is known."""
     count: int
     """Compiles in which it happened."""
+
+
+class TriedItem(JsonItem):
+    """What the calls come to without a fix and with it, up to capture."""
+
+    graphs: list[int]
+    breaks: list[int]
+    compiles: list[int]
+    results: Literal["same", "within", "differ", "unknown"]
+    """Bit for bit, or within what rounding explains."""
+    seconds: float
+
+
+class FixItem(JsonItem):
+    """What to do about a finding."""
+
+    text: str
+    code: str
+    by: str
+    safety: Literal["same results", "changes behaviour", "idea"]
+    effect: str
+    """How the program behaves otherwise with it; "" for not at all, or unknown."""
+    tried: TriedItem | None
+    """Null for an idea."""
+    patch: str
+    """A unified diff of the user's files, from the folder of the file."""
+    settings: list[str]
+    """Lines that set torch up before anything is compiled."""
+    compile: dict[str, bool | str]
+    """Options of `torch.compile`, where no file of the user's calls it."""
+    before_calls: list[str]
+    """Lines to run before each call, with the arguments by name."""
+
+
+class FindingItem(JsonItem):
+    """Something that needs attention; the costliest first."""
+
+    kind: str
+    cost: str
+    title: str
+    file: str
+    line: int | None
+    fix: FixItem | None
+    """The best that was tried and helps, else the best idea."""
+    tried: int
+    """How many fixes were tried."""
+    consequences: list[str]
+    """Titles of findings that go away with it."""
 
 
 class FrameItem(JsonItem):
@@ -202,6 +252,9 @@ class Report(JsonItem):
     defaults_from: str
     """The pyproject.toml that set what the command line did not; "" if none did."""
     error: ErrorItem | None
+    findings: list[FindingItem]
+    together: TriedItem | None
+    """All fixes at once, if there are several."""
     graphs: list[GraphItem]
     breaks: list[BreakItem]
     frames: list[FrameItem]
@@ -265,6 +318,10 @@ def _report(recording: Recording) -> Report:
         status=_status(summary),
         defaults_from=summary.settings.defaults_from if summary.settings else "",
         error=_error(summary),
+        findings=[_finding(finding) for finding in summary.findings],
+        together=next(
+            (_tried(trial) for trial in recording.all(FixTrial) if not trial.finding), None
+        ),
         graphs=[graph for graph in recording.graphs.values() if graph.kind == "captured"],
         breaks=[_break(site) for site in summary.breaks],
         frames=[piece for call in summary.calls for piece in call.pieces if piece.guards],
@@ -324,6 +381,48 @@ def _ending(end: End | None) -> str:
 
 def _fix(advice: tuple[Advice, ...]) -> str:
     return next((one.code or one.text for one in ordered_advice(advice)), "")
+
+
+def _finding(finding: Finding) -> FindingItem:
+    return FindingItem.of(
+        finding,
+        **placed(finding.place),
+        fix=_fix_item(finding),
+        tried=len(finding.trials),
+        consequences=[consequence.title for consequence in finding.consequences],
+    )
+
+
+def _fix_item(finding: Finding) -> FixItem | None:
+    trial = finding.fix
+    if trial is None:
+        idea = next(iter(finding.fixes), None)
+        trial = FixTrial(finding=finding.key, advice=idea) if idea is not None else None
+    if trial is None:
+        return None
+    return FixItem.of(
+        trial.advice,
+        safety=safety(trial),
+        effect=trial.effect,
+        tried=_tried(trial) if trial.kept else None,
+        patch=trial.patch,
+        settings=list(trial.settings),
+        compile=trial.compile,
+        before_calls=list(trial.before_calls),
+    )
+
+
+def _tried(trial: FixTrial) -> TriedItem | None:
+    before, after = trial.before, trial.after
+    if before is None or after is None:
+        return None
+    return TriedItem(
+        graphs=[before.graphs, after.graphs],
+        breaks=[before.breaks, after.breaks],
+        compiles=[before.compiles, after.compiles],
+        results=trial.results,
+        seconds=trial.seconds,
+    )
 
 
 def _break(site: BreakSite) -> BreakItem:

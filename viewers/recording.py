@@ -30,6 +30,7 @@ from tcw.compiler.trace.records import (
     EngineSpeed,
     Environment,
     Failure,
+    FixTrial,
     FrameStart,
     FusionGroups,
     FusionPair,
@@ -69,7 +70,7 @@ _TOLD = frozenset((*_PLACED, Text, Source))
 """The kinds that `feed` examines: most records of a large trace are of others."""
 
 
-_SHARED = (Note, Ceilings, End)
+_SHARED = (Note, Ceilings, FixTrial, End)
 """The records that belong to every part, wherever they are in the trace. So do texts and sources,
 which a part looks up in the dictionaries of the whole recording."""
 MOST_SHARED = 2_000_000

@@ -113,6 +113,17 @@ class Rerun(Command):
     """Where to stop if it is reached."""
 
 
+class Try(Command):
+    """Run the file once more with other settings, in a process of its own, to see what they
+    change."""
+
+    number: int
+    """From 1: without a fix, which the others are compared with."""
+    settings: Settings
+    seconds: float
+    """After so long it is given up."""
+
+
 class Measure(Command):
     """Time two finished runs against each other."""
 
@@ -133,4 +144,4 @@ class Stop(Command):
     """End the recording: the worker exits with status `interrupted`."""
 
 
-AnyCommand = Go | Answer | SetBreakpoints | Pause | Rerun | Measure | TimeCalls | Stop
+AnyCommand = Try | Go | Answer | SetBreakpoints | Pause | Rerun | Measure | TimeCalls | Stop

@@ -14,12 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tcw.compiler.trace.records import Advice, CallStart, EagerFallback, Numerics
+from tcw.compiler.trace.records import Advice, CallStart, EagerFallback, FixTrial, Numerics
 from tcw.viewers.collected import grouped
 from tcw.viewers.command_line import command_line
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.breaks import BreakSite, Crossings, ordered_advice
 from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
+from tcw.viewers.summary.fixes import best_of
 from tcw.viewers.summary.numerics import rejected_words
 from tcw.viewers.summary.on_stack import on_stack
 from tcw.viewers.summary.own_words import without_reprs
@@ -61,6 +62,30 @@ class Finding:
     causes: tuple[RecompileCause, ...] = ()
     """Of a break: recompiles of the code after it, which would go with it. Of a recompile limit:
     the cause of most of them."""
+
+    trials: tuple[FixTrial, ...] = ()
+    """Of its fixes, in the order in which they were tried."""
+    consequences: tuple[Finding, ...] = ()
+    """Findings that go away with its fix."""
+
+    @property
+    def key(self) -> str:
+        """The same in two recordings of the same lines, wherever these are in the file."""
+        where = "" if self.place is None else os.path.basename(self.place.file)
+        line = "" if self.place is None else self.place.text.strip()
+        subject = self.title
+        if isinstance(self.source, BreakSite):
+            subject = self.source.type
+        elif isinstance(self.source, RecompileCause):
+            subject = self.source.change.name
+        elif isinstance(self.source, EagerFallback):
+            subject = self.source.function
+        return " | ".join((self.kind, where, line, subject))
+
+    @property
+    def fix(self) -> FixTrial | None:
+        """The fix that was tried and helps; None if none is known."""
+        return best_of(self.trials)
 
     @property
     def glyph(self) -> str:
@@ -116,7 +141,38 @@ def findings_of(
     found += _cudagraphs(recording)
     wrong = sum(finding.kind == "numerics" for finding in found)
     found[wrong:wrong] = _slower(recording, found)
-    return tuple(replace(finding, title=without_reprs(finding.title)) for finding in found)
+    found = [replace(finding, title=without_reprs(finding.title)) for finding in found]
+    return with_trials(found, recording.all(FixTrial))
+
+
+def with_trials(findings: Sequence[Finding], trials: Sequence[FixTrial]) -> tuple[Finding, ...]:
+    """The findings with the trials of their fixes. One that goes away with another one's fix is
+    that one's consequence, unless it was fixed before."""
+    if not trials:
+        return tuple(findings)
+    of = {
+        finding.key: tuple(trial for trial in trials if trial.finding == finding.key)
+        for finding in findings
+    }
+    tried = [replace(finding, trials=of[finding.key]) for finding in findings]
+    causes: dict[str, str] = {}
+    for finding in tried:
+        for key in finding.fix.gone if finding.fix is not None else ():
+            if key != finding.key and finding.key not in causes:
+                causes.setdefault(key, finding.key)
+    for finding in tried:
+        if finding.fix is not None and finding.key in causes:
+            other = next(one for one in tried if one.key == causes[finding.key])
+            if other.key in finding.fix.gone:  # each removes the other: the first stays
+                del causes[finding.key]
+    return tuple(
+        replace(
+            finding,
+            consequences=tuple(one for one in tried if causes.get(one.key) == finding.key),
+        )
+        for finding in tried
+        if finding.key not in causes
+    )
 
 
 def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import structs
 from rich.cells import cell_len
 
 from tcw.compiler.trace.records import Advice
@@ -15,8 +16,10 @@ from tcw.viewers.kit.spans import Line, Role, Span
 from tcw.viewers.kit.table import Cell
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.findings import Finding
+from tcw.viewers.summary.fixes import words
 from tcw.viewers.summary.place import Place
 from tcw.viewers.summary.profile.causes.cause import Cause
+from tcw.viewers.words import listed
 
 
 def role_of(finding: Finding) -> Role:
@@ -42,10 +45,27 @@ def finding_lines(
     ]
     if finding.place is not None:
         lines += place_lines(finding.place, names, column, width)
-    if finding.fixes:
-        lines += advice_lines(finding.fixes[:1], column, width)
-        lines += advice_lines(finding.also, column, width, "and  ")
+    lines += fix_lines(finding, column, width)
+    if finding.consequences:
+        gone = listed([consequence.title for consequence in finding.consequences])
+        lines.append(line(" " * column, ("and with it: ", "dim"), gone, hang=column + 2))
     return lines
+
+
+def fix_lines(finding: Finding, indent: int, width: int) -> list[TextLine]:
+    """`fix ✓ …` for a fix that was tried, `idea …` for one that was not; what was tried in vain."""
+    fix = finding.fix
+    if fix is not None:
+        shown = structs.replace(fix.advice, text=words(fix)) if fix.advice.code else fix.advice
+        lines = advice_lines([shown], indent, width, "fix ✓  ", "good")
+        if not fix.advice.code:
+            lines.append(line(" " * indent, (words(fix), "dim"), hang=indent))
+        return lines
+    lines = []
+    if finding.trials:
+        lines.append(line(" " * indent, (f"no fix found ({len(finding.trials)} tried)", "dim")))
+    lines += advice_lines(finding.fixes[:1], indent, width)
+    return [*lines, *advice_lines(finding.also, indent, width, "and   ")]
 
 
 def cause_lines(cause: Cause, names: FileNames, width: int, column: int) -> list[TextLine]:
@@ -56,27 +76,27 @@ def cause_lines(cause: Cause, names: FileNames, width: int, column: int) -> list
 
 
 def advice_lines(
-    advice: Sequence[Advice], indent: int, width: int, label: str = ""
+    advice: Sequence[Advice], indent: int, width: int, label: str = "", role: Role = "dim"
 ) -> list[TextLine]:
-    """`fix  h = h.clamp(-8, 8)   same values without the if`; torch's own hints are marked, unless
+    """`idea  h = h.clamp(-8, 8)   same values without the if`; torch's own hints are marked, unless
     there is another `label`.
 
     Code comes first and is styled as code; prose never is.
     """
     lines = []
     for one in advice:
-        mark = label or ("fix  " if one.by == "tcw" else "torch  ")
+        mark = label or ("idea  " if one.by == "tcw" else "torch  ")
         hang = indent + cell_len(mark)
         rows = [row for row in one.code.strip().splitlines() if row.strip()]
         if len(rows) > 1:
-            lines.append(line(" " * indent, (mark, "dim"), (rows[0], "good"), hang=hang + 2))
+            lines.append(line(" " * indent, (mark, role), (rows[0], "good"), hang=hang + 2))
             lines += [line(" " * hang, (row, "good"), hang=hang + 2) for row in rows[1:]]
             lines += [line(" " * hang, (one.text, "dim"), hang=hang)] if one.text else []
         elif rows:
-            head = line(" " * indent, (mark, "dim"), (rows[0], "good"), hang=hang)
+            head = line(" " * indent, (mark, role), (rows[0], "good"), hang=hang)
             lines += _code_and_reason(head, one, width)
         else:
-            lines.append(line(" " * indent, (mark, "dim"), one.text, hang=hang))
+            lines.append(line(" " * indent, (mark, role), one.text, hang=hang))
     return lines
 
 

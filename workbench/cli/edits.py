@@ -1,4 +1,4 @@
-"""The user's edits as a diff of the source files."""
+"""The user's edits, and fixes that help, as a patch of the source files."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ from pathlib import Path
 
 from msgspec import structs
 
-from tcw.compiler.protocol.edits import EditError, applied, by_file, diff, edited
+from tcw.compiler.protocol.edits import EditError, by_file, diff, edited
+from tcw.compiler.protocol.edits import applied as applied_patch
 from tcw.compiler.trace.records import Settings, Trial
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary import summarise
 from tcw.viewers.summary.profile.causes.cause import chosen
 from tcw.workbench.cli.written_files import Outputs
+from tcw.workbench.fixes.candidates import NotTriable, applied, pasted
 from tcw.workbench.request.messages import say
 from tcw.workbench.request.options import changed_by
 
@@ -82,7 +86,7 @@ def write_patch(outputs: Outputs, path: Path, settings: Settings, trials: Sequen
         if source_diff(settings, best).text != kept.diff:
             raise EditError("the source has changed since the edits were tried")
         texts = texts_of(structs.replace(settings, edits=()), best)
-        patch = _checked(texts)
+        patch = patch_of(texts)
     except (EditError, OSError, UnicodeDecodeError) as error:
         outputs.fail(f"--patch {path} was not written: {error}")
         return
@@ -92,11 +96,42 @@ def write_patch(outputs: Outputs, path: Path, settings: Settings, trials: Sequen
         say(f"wrote {path}; apply it with: patch -p1{where} < {shlex.quote(str(path))}")
 
 
-def _checked(texts: dict[str, tuple[str, str]]) -> str:
+def write_fixes(outputs: Outputs, path: Path, settings: Settings, recording: Recording) -> None:
+    """Write the chosen fixes, and report on stderr what the patch does not have."""
+    with_fixes, by_hand = settings, list[str]()
+    summary = summarise(next(iter(recording.engines.values()), recording))
+    for finding in summary.findings:
+        fix = finding.fix
+        if fix is None:
+            continue
+        try:
+            with_fixes = applied(fix.advice, finding.place, with_fixes, finding.kind == "break")
+        except NotTriable as error:
+            by_hand.append(f"{fix.advice.code}: {error}")
+    given = settings.before_calls, settings.mark_dynamic, settings.as_tensors
+    if (with_fixes.before_calls, with_fixes.mark_dynamic, with_fixes.as_tensors) != given:
+        by_hand += [line for line in with_fixes.before_calls if line not in settings.before_calls]
+    try:
+        texts = pasted(with_fixes, settings)
+        patch = patch_of(texts)
+    except (EditError, OSError, UnicodeDecodeError) as error:
+        outputs.fail(f"--patch {path} was not written: {error}")
+        return
+    for line in by_hand:
+        say(f"not in the patch, but before each call: {line}")
+    if not patch:
+        say(f"{path} was not written: no fix changes the source")
+    elif outputs.write("--patch", path, patch):
+        base = base_of(texts)
+        where = "" if base == os.getcwd() else f" -d {base}"
+        say(f"wrote {path}; apply it with: patch -p1{where} < {shlex.quote(str(path))}")
+
+
+def patch_of(texts: dict[str, tuple[str, str]]) -> str:
     """A patch from each first text to the second. Raises `EditError` if it does anything else."""
     names = names_of(texts)
     patch = "".join(diff(names[file], *pair) for file, pair in texts.items())
-    made = applied(patch, {names[file]: before for file, (before, _) in texts.items()})
+    made = applied_patch(patch, {names[file]: before for file, (before, _) in texts.items()})
     for file, (before, after) in texts.items():
         if made.get(names[file], before) != after:
             raise EditError(f"it would not reproduce the edits of {file}")

@@ -23,9 +23,9 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 from click.core import ParameterSource
@@ -53,11 +53,15 @@ from tcw.workbench.request.options import (
     FileCommand,
     json_option,
     markdown_option,
+    path_option,
     project_settings,
     quiet_option,
     recording_options,
     trace_option,
 )
+
+if TYPE_CHECKING:
+    from tcw.workbench.worker.client import Trials
 
 
 def show_option(help: str) -> Callable[[Any], Any]:
@@ -92,6 +96,19 @@ def _show(ctx: click.Context, _: click.Parameter, values: tuple[str, ...]) -> tu
 @show_option("Show after the summary: {}; guards=all lists every guard.")
 @json_option
 @markdown_option
+@click.option(
+    "--try/--no-try",
+    "tries",
+    default=None,
+    help="Try the fixes before they are shown, up to capture. [default: try those of a model]",
+)
+@click.option(
+    "--try-seconds",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="How long all trials may take together.",
+)
+@path_option("--patch", help="Write all fixes that help together as a patch.")
 @quiet_option
 @click.pass_context
 def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
@@ -102,8 +119,26 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     trace: Path | None = ctx.params["trace"]
     outputs = Outputs(settings)
     outputs.expect("--trace", trace, TRACE)
+    outputs.expect("--patch", ctx.params["patch"])
     recording = Recording(file=trace)
-    end = record(settings, trace, recording, quiet=bool(ctx.params["quiet"]))
+
+    def tries(runs: Trials, see: Callable[[AnyRecord], None]) -> Iterator[Record]:
+        from tcw.workbench.fixes.trials import seconds_for, tried
+
+        seconds = ctx.params["try_seconds"] or seconds_for(recording)
+        yield from tried(settings, recording, runs, seconds, see)
+
+    end = record(
+        settings,
+        trace,
+        recording,
+        quiet=bool(ctx.params["quiet"]),
+        tries=None if ctx.params["tries"] is False else tries,
+    )
+    if ctx.params["patch"] is not None:
+        from tcw.workbench.cli.edits import write_fixes
+
+        write_fixes(outputs, ctx.params["patch"], settings, recording)
     _report(ctx, recording, trace)
     outputs.recorded(trace, end)
     return outputs.code(exit_code(recording, end))
@@ -171,12 +206,14 @@ def record(
     recording: Recording,
     quiet: bool,
     then: Callable[[End, Callable[[AnyRecord], None]], Iterable[Record]] | None = None,
+    tries: Callable[[Trials, Callable[[AnyRecord], None]], Iterable[Record]] | None = None,
     python: str = "",
 ) -> End:
     """Make the recording, showing progress on stderr; `recording` grows meanwhile.
 
     `then` returns further records once the worker is gone. It receives how the worker ended, and
-    a function that shows the progress of further recordings. `python` is another interpreter for
+    a function that shows the progress of further recordings. `tries` returns records of trials,
+    which it runs in the worker, and gets the same function. `python` is another interpreter for
     the worker. Raises `click.UsageError` if the trace cannot be written.
     """
     from tcw.workbench.worker.client import record as record_in_worker
@@ -188,8 +225,11 @@ def record(
             progress.see(one)
 
         more = None if then is None else lambda end: then(end, progress.see)
+        runs = None if tries is None else lambda trials: tries(trials, progress.see)
         try:
-            end = record_in_worker(settings, trace=trace, on_record=take, then=more, python=python)
+            end = record_in_worker(
+                settings, trace=trace, on_record=take, then=more, tries=runs, python=python
+            )
         except OutputRefused as error:
             raise click.UsageError(f"--trace {trace}: {error}") from error
     if recording.end is None:

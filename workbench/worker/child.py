@@ -14,12 +14,13 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable
 
 import msgspec
 
 from tcw.compiler.protocol.commands import AnyCommand
 from tcw.compiler.trace.reader import TraceDecoder
-from tcw.compiler.trace.records import End, Failure, Record, Start
+from tcw.compiler.trace.records import AnyRecord, End, Failure, Record, Start
 from tcw.workbench import own_command
 from tcw.workbench.worker.autopsy import Autopsy, Stopped
 from tcw.workbench.worker.guardian import RECORDING, kill_marked, new_caches, remove_caches
@@ -70,6 +71,8 @@ class Child:
         """Ends `wait`; set by another thread."""
         self.end: End | None = None
         """The worker's own end record, once received. It is not in the trace."""
+        self.on_record = trace.on_record
+        """Gets the worker's records, in the thread that waits."""
         self.stopped: Stopped | None = None
         self._python = python
         self._settings = job.exact_settings()
@@ -105,6 +108,11 @@ class Child:
             self._outgoing += msgspec.json.encode(command) + b"\n"
         with contextlib.suppress(OSError):
             os.write(self._wake, b"\0")
+
+    def read_on(self, on_record: Callable[[AnyRecord], None]) -> None:
+        """Pass records that come after its end record, as of a recording of their own."""
+        self._decoder = TraceDecoder()
+        self.on_record = on_record
 
     def dump(self) -> None:
         """Ask the worker where it is, unless it has ended."""
@@ -191,15 +199,21 @@ class Child:
         return process
 
     def wait(
-        self, deadline: float | None = None, *, stoppable: bool = True, until_dump: bool = False
+        self,
+        deadline: float | None = None,
+        *,
+        stoppable: bool = True,
+        until_dump: bool = False,
+        until: Callable[[], bool] = lambda: False,
     ) -> bool:
         """Pass on its output until the worker is gone (True) or has to go (False), because `stop`
-        is set or the deadline on the monotonic clock has passed. Raises KeyboardInterrupt.
+        is set or the deadline on the monotonic clock has passed; or until `until` holds (True).
+        Raises KeyboardInterrupt.
 
         If the guardian was killed, a process that does not show that it belongs to the recording is
         not waited for.
         """
-        while self._reading():
+        while self._reading() and not until():
             now = time.monotonic()
             if self._unguarded is not None:
                 self._kill_unguarded()
@@ -281,7 +295,7 @@ class Child:
             if isinstance(record, Start):
                 self._worker = record.pid
             self._autopsy.see(record)
-            self.trace.on_record(record)
+            self.on_record(record)
 
     def _stderr(self, record: Record) -> None:
         self._autopsy.see(record)

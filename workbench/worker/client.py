@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from tcw.compiler.protocol.commands import AnyCommand, Breakpoint, Rerun, SetBreakpoints, Stop
+from tcw.compiler.protocol.commands import AnyCommand, Breakpoint, Rerun, SetBreakpoints, Stop, Try
 from tcw.compiler.trace.records import (
     AnyRecord,
     End,
@@ -30,6 +30,8 @@ from tcw.workbench.worker.child import Child
 from tcw.workbench.worker.protocol import Job, plain
 from tcw.workbench.worker.trace_file import OnRecord, TraceFile
 
+_LATE_SECONDS = 2.0
+"""How much longer than its seconds a trial may take to say that it is over."""
 _STOP_SECONDS = 3.0
 """How long a stopping worker has to write its end."""
 
@@ -41,6 +43,7 @@ def record(
     on_record: OnRecord,
     stop: threading.Event | None = None,
     then: Callable[[End], Iterable[Record]] | None = None,
+    tries: Callable[[Trials], Iterable[Record]] | None = None,
     python: str = "",
 ) -> End:
     """Record `settings.file` in a worker process and return how it ended.
@@ -50,7 +53,8 @@ def record(
     recording as interrupted. What `on_record` raises is passed on, after the worker has been ended.
 
     `then` makes further records after the worker's end: it gets the worker's end record, and the
-    records that it returns are written before that one. `python`: the worker's interpreter, with
+    records that it returns are written before that one. `tries` makes records by trials, after what
+    is recorded; not if the worker died. `python`: the worker's interpreter, with
     its own torch; "" for this one.
 
     Raises OSError if the trace file cannot be created.
@@ -58,12 +62,18 @@ def record(
     file = TraceFile(trace, on_record)
     try:
         try:
-            child = Child(Job.of(settings, file.started), file, stop, python)
+            job = Job.of(settings, file.started, tries=tries is not None)
+            child = Child(job, file, stop, python)
         except OSError as error:
             file.emit(not_started(error))
             return _ended(file, End(status="failed", seconds=file.writer.now()))
         try:
-            _wait(child, settings, file, stop)
+            _wait(child, settings, file, stop, until_end=tries is not None)
+            if tries is not None and child.end is not None and child.stopped is None:
+                with contextlib.suppress(KeyboardInterrupt):
+                    for tried in tries(Trials(child)):
+                        file.emit(tried)
+                child.send(Stop())
             failures, end = child.finish()
             for failure in failures:
                 file.emit(failure)
@@ -88,12 +98,47 @@ def not_started(error: OSError) -> Failure:
     )
 
 
-def _wait(child: Child, settings: Settings, file: TraceFile, stop: threading.Event | None) -> None:
-    """Pass on its output until the worker is gone, or has to go."""
+class Trials:
+    """Runs the recorded file again with other settings, each time in a process of its own."""
+
+    def __init__(self, child: Child) -> None:
+        self._child = child
+        self._gone = False
+
+    def run(self, number: int, settings: Settings, seconds: float) -> list[AnyRecord]:
+        """The records of one trial; the last one is a `Waiting`, whose `why` says what cut it
+        short. `number`: see `Try`."""
+        records: list[AnyRecord] = []
+        self._child.read_on(records.append)
+        if not self._gone:
+            self._child.send(Try(number=number, settings=plain(settings), seconds=seconds))
+            last = time.monotonic() + seconds + _LATE_SECONDS
+            self._gone = not self._child.wait(last, until=lambda: _is_over(records))
+        if not _is_over(records):
+            self._gone = True
+            records.append(
+                Waiting(number=number, kind="end", why="its process ended", stage="run", lost=True)
+            )
+        return records
+
+
+def _is_over(records: list[AnyRecord]) -> bool:
+    return bool(records) and isinstance(records[-1], Waiting)
+
+
+def _wait(
+    child: Child,
+    settings: Settings,
+    file: TraceFile,
+    stop: threading.Event | None,
+    until_end: bool = False,
+) -> None:
+    """Pass on its output until the worker is gone, or has to go; or with `until_end` until its
+    end record is there."""
     limit = settings.timeout
     deadline = None if limit is None else file.started + limit
     try:
-        if child.wait(deadline):
+        if child.wait(deadline, until=lambda: until_end and child.end is not None):
             return
         child.stopped = "interrupted" if stop and stop.is_set() else "timeout"
     except KeyboardInterrupt:

@@ -20,7 +20,13 @@ from types import CodeType, ModuleType
 
 from tcw.compiler.control.user_error import UserError
 from tcw.compiler.graphs.lines import is_users_own
-from tcw.compiler.protocol.edits import EditError, by_file, edited, read_edit
+from tcw.compiler.protocol.edits import (
+    EditError,
+    by_file,
+    changed,
+    changes_by_file,
+    edited,
+)
 from tcw.compiler.trace.records import Location, Settings
 
 _texts: dict[str, str] = {}
@@ -35,12 +41,14 @@ def edited_texts(settings: Settings) -> dict[str, str]:
         files = by_file(settings.edits, settings.file)
     except EditError as error:
         raise UserError(f"--edit {error}", type="BadEdit", doing="editing") from error
-    for file, edits in files.items():
+    changes = changes_by_file(settings.changes)
+    for file in dict.fromkeys((*files, *changes)):
+        edits = files.get(file, [])
         try:
             with open(file, "rb") as stream:
                 data = stream.read()
             encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-            found[file] = edited(data.decode(encoding), edits)
+            found[file] = changed(edited(data.decode(encoding), edits), changes.get(file, ()))
         except (OSError, SyntaxError, UnicodeDecodeError) as error:
             name = os.path.basename(file)
             raise UserError(f"--edit: {name}: {error}", type="BadEdit", doing="editing") from error
@@ -48,7 +56,7 @@ def edited_texts(settings: Settings) -> dict[str, str]:
             raise UserError(
                 f"--edit {error}",
                 type="BadEdit",
-                location=Location(file=file, line=edits[0].line),
+                location=Location(file=file, line=edits[0].line) if edits else None,
                 hint="the line numbers are those of the file as it is now",
                 doing="editing",
             ) from error
@@ -68,7 +76,7 @@ def read_as(texts: Mapping[str, str], settings: Settings, root: str) -> None:
     _show(_texts, texts)
     _texts.clear()
     _texts.update(texts)
-    if _FINDER not in sys.meta_path and any(read_edit(edit).file for edit in settings.edits):
+    if _FINDER not in sys.meta_path and any(file != main for file in texts):
         sys.meta_path.insert(0, _FINDER)
 
 

@@ -11,10 +11,12 @@ from tcw.compiler.measure.precision.reference import Reference
 from tcw.compiler.measure.rounds.instructions import counter
 from tcw.compiler.trace.records import CallEnd, CallStart, Engine, Progress
 from tcw.workbench.worker.backends import compiled, is_compiled, undo_compile
+from tcw.workbench.worker.before_calls import run_before_call
 from tcw.workbench.worker.blame import of_call
 from tcw.workbench.worker.failures import Ended, doing_of, ended_by, failure_of
 from tcw.workbench.worker.guardian import children_cpu_seconds
 from tcw.workbench.worker.inputs import mark_dynamic, named_arguments, parameters
+from tcw.workbench.worker.results import CallResults
 from tcw.workbench.worker.unrecorded import host_of, unrecorded
 from tcw.workbench.worker.worker_recorder import WorkerRecorder
 
@@ -59,6 +61,11 @@ class EngineCalls:
             self.recorder.emit(self.reference.verdict())
         return "ok", None
 
+    @property
+    def observer(self) -> Reference | CallResults | None:
+        """What compares the calls, if anything does."""
+        return self.reference or self.recorder.results
+
     def as_compiled(self) -> CompiledModel:
         """What can be timed."""
         return CompiledModel(self.engine, self.compiled, self.seconds)
@@ -90,18 +97,20 @@ class EngineCalls:
     def _call(self, number: int, inputs: InputSet) -> Ended | None:
         """Make one call and its eager reference; return how the recording ended, if it ended
         here."""
-        recorder, reference = self.recorder, self.reference
+        recorder, observer = self.recorder, self.observer
         try:
             run = prepare(self.compiled, inputs, self.settings.grad)
             named = named_arguments(self.signature, run.positional, run.keyword)
             mark_dynamic(self.settings.mark_dynamic, named)
+            if self.settings.before_calls:
+                named = run_before_call(self.settings.before_calls, self.signature, run)
         except BaseException as error:
             recorder.emit(failure_of(error, f"preparing call {number}", recorder))
             return ended_by(error)
         recorder.emit(CallStart(call=number, arguments=described_arguments(named)))
         recorder.emit(Progress(stage="capture", activity=f"call {number} of {len(self.sets)}"))
-        if reference is not None:
-            reference.remember()
+        if observer is not None:
+            observer.remember()
         recorder.call = recorder.calls = number
         recorder.arguments = named
         recorder.failed = ""
@@ -136,12 +145,12 @@ class EngineCalls:
                 instructions=counted,
             )
         )
-        if reference is not None:
+        if observer is not None:
             recorder.emit(
                 Progress(stage="run", activity=f"eager call {number} of {len(self.sets)}")
             )
             try:
-                reference.compare(number, inputs, run, outputs)
+                observer.compare(number, inputs, run, outputs)
             except BaseException as error:
                 doing = f"eager call {number}"
                 recorder.emit(failure_of(error, doing, recorder, eager_fails=True))

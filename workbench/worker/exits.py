@@ -21,6 +21,13 @@ leave = os._exit
 """Ends this process at once, without waiting for threads or running exit handlers."""
 
 
+def wait_for_end(number: int) -> None:
+    """Wait until no process has the other end of this pipe."""
+    with contextlib.suppress(OSError):
+        while os.read(number, 4096):
+            pass
+
+
 def flush_output() -> None:
     """Flush stdout and stderr, of Python and of C."""
     for stream in (sys.stdout, sys.stderr):

@@ -37,6 +37,8 @@ class Job(Part):
     """Whether a person drives it: then it waits before its first step, and takes commands."""
     first_run: int = 1
     """The number of its first run, if it is driven."""
+    tries: bool = False
+    """Whether fixes may be tried after it: then a process is kept for them."""
     rerun: Rerun | None = None
     """The run that was requested, if the worker of an earlier run is gone."""
 
@@ -49,6 +51,7 @@ class Job(Part):
         driven: bool = False,
         first_run: int = 1,
         rerun: Rerun | None = None,
+        tries: bool = False,
     ) -> Job:
         """The job of recording with these settings."""
         return cls(
@@ -58,6 +61,7 @@ class Job(Part):
             arguments=tuple(os.fsencode(argument) for argument in settings.arguments),
             driven=driven,
             first_run=first_run,
+            tries=tries,
             rerun=rerun and msgspec.structs.replace(rerun, settings=plain(rerun.settings)),
         )
 

@@ -15,7 +15,13 @@ from tcw.compiler.trace.records import End, Failure, Progress, Warned
 from tcw.compiler.trace.writer import TraceWriter
 from tcw.workbench.worker.blame import of_recording
 from tcw.workbench.worker.edited import edited_texts, read_as
-from tcw.workbench.worker.exits import RECORDS_CLOSED, flush_output, leave, watch_os_exit
+from tcw.workbench.worker.exits import (
+    RECORDS_CLOSED,
+    flush_output,
+    leave,
+    wait_for_end,
+    watch_os_exit,
+)
 from tcw.workbench.worker.failures import NO_TORCH, Ended, failure_of
 from tcw.workbench.worker.pipes import Pipes
 from tcw.workbench.worker.protocol import DUMP_SIGNAL, Job
@@ -47,8 +53,11 @@ def record(pipes: Pipes) -> NoReturn:
     recorder = WorkerRecorder(writer, settings, user_root=root)
     resting: list[Ended] = []
 
+    kept: list[int] = []
+
     def end(outcome: Ended) -> NoReturn:
-        """Write the end record and end this process, from any thread."""
+        """Write the end record and end this process, from any thread; not before fixes are
+        tried."""
         flush_output()
         writer.hold()
         # It goes to the front end alone, which appends it when all output is in the trace.
@@ -61,6 +70,8 @@ def record(pipes: Pipes) -> NoReturn:
                 reason=stream.lost,
             )
         )
+        for number in kept:
+            wait_for_end(number)
         leave(RECORDS_CLOSED if stream.pipe_lost else 0)
 
     if job.driven:
@@ -81,7 +92,7 @@ def record(pipes: Pipes) -> NoReturn:
         live = None
     unwatch = watch_os_exit(recorder)
     try:
-        outcome = _perform(recorder, job, live, resting)
+        outcome = _perform(recorder, job, live, resting, pipes if job.tries else None, kept)
     except BaseException as error:  # nothing may leave this process as a traceback of ours
         blame = of_recording(error)
         doing = "importing torch" if blame.culprit == "torch" else "recording"
@@ -91,7 +102,16 @@ def record(pipes: Pipes) -> NoReturn:
     end(outcome)
 
 
-def _perform(recorder: WorkerRecorder, job: Job, live: Live | None, resting: list[Ended]) -> Ended:
+def _perform(
+    recorder: WorkerRecorder,
+    job: Job,
+    live: Live | None,
+    resting: list[Ended],
+    trials: Pipes | None,
+    kept: list[int],
+) -> Ended:
+    """`trials`: where a process that tries fixes gets its commands; what is to be waited for at the
+    end is added to `kept`."""
     settings = recorder.settings
     recorder.emit(Progress(stage="load", activity=f"reading {os.path.basename(settings.file)}"))
     try:
@@ -122,6 +142,10 @@ def _perform(recorder: WorkerRecorder, job: Job, live: Live | None, resting: lis
             )
         )
         return "failed", None
+    if trials is not None:
+        from tcw.workbench.worker import trials as trials_process
+
+        kept.append(trials_process.kept_aside(trials, job))
     if live is None:
         return session.run(recorder, code, calls)
     from tcw.workbench.worker.driven import Driven

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from threading import Lock
+from typing import TYPE_CHECKING
 
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.trace.records import (
@@ -16,6 +17,9 @@ from tcw.compiler.trace.records import (
     Step,
     Text,
 )
+
+if TYPE_CHECKING:  # the recorder is there before torch is imported
+    from tcw.workbench.worker.results import CallResults
 
 NOT_KEPT = (Step, Bytecode, Text, Source, Progress)
 """Large or numerous records that no comparison of two runs needs."""
@@ -30,6 +34,9 @@ class WorkerRecorder(Recorder):
 
     calls: int = 0
     """Compiled calls so far."""
+
+    results: CallResults | None = None
+    """In a trial: collects what the calls leave, to compare it with the calls without the fix."""
 
     _counting: Lock = field(default_factory=Lock)
 

@@ -3,6 +3,7 @@
 No torch here: the front end proposes edits and shows their diff, the worker runs the edited
 text."""
 
+from tcw.compiler.protocol.edits.change import changed, changes_by_file
 from tcw.compiler.protocol.edits.edit import Edit, EditError, by_file, read_edit, relative
 from tcw.compiler.protocol.edits.kinds import KINDS, edited
 from tcw.compiler.protocol.edits.patch import applied, diff
@@ -13,6 +14,8 @@ __all__ = [
     "EditError",
     "applied",
     "by_file",
+    "changed",
+    "changes_by_file",
     "diff",
     "edited",
     "read_edit",

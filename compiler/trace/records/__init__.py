@@ -10,6 +10,7 @@ from tcw.compiler.trace.records.base import *
 from tcw.compiler.trace.records.base import Record
 from tcw.compiler.trace.records.capture import *
 from tcw.compiler.trace.records.decisions import *
+from tcw.compiler.trace.records.fixes import *
 from tcw.compiler.trace.records.graph import *
 from tcw.compiler.trace.records.inductor import *
 from tcw.compiler.trace.records.live import *

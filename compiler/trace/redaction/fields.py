@@ -87,6 +87,10 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Crossing": _fields(name=N, kind=W),
     "Advice": _fields("by edit", text=V, code=D, options=V),
     "SourceChange": _fields(file=F, text=D),
+    "FixTrial": _fields(
+        finding=W, patch=D, settings=V, compile=K, before_calls=D, gone=W, new=W,
+        differs=V, effect=W, reason=W,
+    ),
     "Guards": _fields("compile_id", function=N),
     "Guard": _fields("kind", name=W, source=N, code=V, value=V, values=V, attribute=N),
     "DynamicSize": _fields("symbol", name=W, source=N),

@@ -1,0 +1,196 @@
+"""What the calls of a trial leave: outputs, gradients, and the state of the model and its file.
+
+The trial without a fix writes it to a file of the recording; each trial with one compares with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import mmap
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+import torch
+
+from tcw.compiler.measure.calls.inputs import InputSet
+from tcw.compiler.measure.calls.leaves import leaves
+from tcw.compiler.measure.calls.runs import PreparedRun
+from tcw.compiler.measure.precision.reference import OutputComparison
+from tcw.compiler.trace.records import Numerics
+
+MOST_BYTES = 256 << 20
+"""Tensors beyond this are compared by their hash alone: they are equal or not."""
+_PLAIN = (bool, int, float, str, type(None))
+
+
+class Stored(msgspec.Struct):
+    """A value in the file, without a tensor's bytes."""
+
+    call: int
+    """0 for the state after all calls."""
+    path: str
+    dtype: str = ""
+    """torch's name; "" if it is no tensor."""
+    shape: tuple[int, ...] = ()
+    bytes: int = 0
+    value: bool | int | float | str | None = None
+
+
+class CallResults:
+    """Collects the values of a trial, by call and path; see `EngineCalls.observer`."""
+
+    def __init__(self) -> None:
+        self._values: list[tuple[int, str, Any]] = []
+        self._bytes = 0
+
+    def remember(self) -> None:
+        """Nothing: no second run follows."""
+
+    def compare(self, call: int, inputs: InputSet, run: PreparedRun, outputs: Any) -> None:
+        """Keep what one call returned and changed."""
+        result = run.result(outputs)
+        for path, value in (*leaves(result.outputs), *result.gradients):
+            self._add(call, path, value)
+            if isinstance(value, torch.Tensor):
+                self._add(call, f"{path}.requires_grad", value.requires_grad)
+        given = dict(leaves((inputs.positional, inputs.keyword), "inputs"))
+        for path, value in leaves((run.positional, run.keyword), "inputs"):
+            before = given.get(path)
+            both = isinstance(before, torch.Tensor) and isinstance(value, torch.Tensor)
+            if both and not _equal(before, value):
+                self._add(call, f"{path} after the call", value)
+
+    def add_state(self, names: Mapping[str, Any]) -> None:
+        """Keep the state of everything that these names hold, after all calls."""
+        seen: set[int] = set()
+        for name, value in list(names.items()):
+            for path, leaf in _state(name, value, seen):
+                self._add(0, path, leaf)
+
+    def _add(self, call: int, path: str, value: Any) -> None:
+        if isinstance(value, torch.Tensor):
+            try:
+                value = value.detach().to_dense() if value.layout is not torch.strided else value
+                value = value.detach().cpu().contiguous().clone()
+            except (RuntimeError, NotImplementedError):
+                value = type(value).__name__
+        elif not isinstance(value, _PLAIN):
+            value = type(value).__name__
+        if isinstance(value, torch.Tensor) and self._bytes + value.nbytes > MOST_BYTES:
+            value = hashlib.blake2b(_bytes(value)).hexdigest()
+        elif isinstance(value, torch.Tensor):
+            self._bytes += value.nbytes
+            if call == 0 and value.dim() == 0:
+                value = value.item()  # a number that a fix keeps in a tensor is the same state
+        self._values.append((call, path, str(value) if _has_no_json(value) else value))
+
+    def write(self, descriptor: int) -> None:
+        """Write the values to an empty file."""
+        stored = []
+        data: list[bytes] = []
+        for call, path, value in self._values:
+            if isinstance(value, torch.Tensor):
+                raw = _bytes(value)
+                data.append(raw)
+                dtype = str(value.dtype).removeprefix("torch.")
+                stored.append(Stored(call, path, dtype, tuple(value.shape), len(raw)))
+            else:
+                stored.append(Stored(call, path, value=value))
+        head = msgspec.json.encode(stored)
+        with open(descriptor, "wb", closefd=False) as stream:
+            stream.write(len(head).to_bytes(8, "little") + head)
+            for raw in data:
+                stream.write(raw)
+
+    def against(self, descriptor: int) -> Numerics | None:
+        """These values against those in the file; None if it is empty."""
+        before = _read(descriptor)
+        if not before:
+            return None
+        comparison = OutputComparison()
+        mine: dict[int, dict[str, Any]] = {}
+        for call, path, value in self._values:
+            mine.setdefault(call, {})[path] = value
+        for call, theirs in sorted(before.items()):
+            ours = mine.get(call, {})
+            if not call:  # a fix may keep more, as in a buffer
+                ours = {path: value for path, value in ours.items() if path in theirs}
+            comparison.add(call, list(ours.items()), list(theirs.items()))
+        return comparison.record()
+
+
+def _read(descriptor: int) -> dict[int, dict[str, Any]]:
+    try:
+        whole = mmap.mmap(descriptor, 0, access=mmap.ACCESS_COPY)
+    except ValueError:  # it is empty
+        return {}
+    place = 8 + int.from_bytes(whole[:8], "little")
+    found: dict[int, dict[str, Any]] = {}
+    for stored in msgspec.json.decode(whole[8:place], type=list[Stored]):
+        value: Any = stored.value
+        if stored.dtype:
+            dtype = getattr(torch, stored.dtype)
+            raw = bytearray(whole[place : place + stored.bytes])
+            value = torch.frombuffer(raw, dtype=dtype) if raw else torch.empty(0, dtype=dtype)
+            value = value.reshape(stored.shape)
+            place += stored.bytes
+        found.setdefault(stored.call, {})[stored.path] = value
+    return found
+
+
+def _bytes(tensor: torch.Tensor) -> bytes:
+    return bytes(tensor.reshape(-1).view(torch.uint8).numpy()) if tensor.numel() else b""
+
+
+def _has_no_json(value: Any) -> bool:
+    """Whether JSON cannot carry a number."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return isinstance(value, int) and value.bit_length() > 63
+
+
+def _equal(before: torch.Tensor, after: torch.Tensor) -> bool:
+    try:
+        return bool(torch.equal(before, after))
+    except (RuntimeError, NotImplementedError, TypeError):
+        return True
+
+
+def _state(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
+    """The tensors and numbers that a value holds; of a module, its parameters, buffers and
+    attributes."""
+    if isinstance(value, torch.nn.Module):
+        if id(value) in seen:
+            return
+        seen.add(id(value))
+        own = getattr(value, "_orig_mod", None)
+        if own is not None:
+            yield from _state(path, own, seen)
+            return
+        for name, parameter in (*value.named_parameters(), *value.named_buffers()):
+            yield f"{path}.{name}", parameter
+        for prefix, module in value.named_modules():
+            seen.add(id(module))
+            for name, attribute in vars(module).items():
+                if not name.startswith("_") and name != "training":
+                    where = ".".join(filter(None, (path, prefix, name)))
+                    yield from _plain(where, attribute)
+    elif isinstance(value, torch.optim.Optimizer):
+        yield from _plain(path, value.state_dict()["state"])
+    elif not path.startswith("_"):
+        yield from _plain(path, value)
+
+
+def _plain(path: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """Tensors and numbers in lists, tuples and dicts."""
+    if isinstance(value, torch.Tensor | bool | int | float):
+        yield path, value
+    elif isinstance(value, list | tuple) and depth < 4:
+        for number, item in enumerate(value):
+            yield from _plain(f"{path}[{number}]", item, depth + 1)
+    elif isinstance(value, dict) and depth < 4:
+        for key, item in value.items():
+            if isinstance(key, str | int):
+                yield from _plain(f"{path}[{key!r}]", item, depth + 1)
