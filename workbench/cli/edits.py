@@ -99,13 +99,13 @@ def write_patch(outputs: Outputs, path: Path, settings: Settings, trials: Sequen
 def write_fixes(outputs: Outputs, path: Path, settings: Settings, recording: Recording) -> None:
     """Write the chosen fixes, and report on stderr what the patch does not have."""
     with_fixes, by_hand = settings, list[str]()
-    summary = summarise(next(iter(recording.engines.values()), recording))
-    for finding in summary.findings:
+    recording = next(iter(recording.engines.values()), recording)
+    for finding in summarise(recording).findings:
         fix = finding.fix
         if fix is None:
             continue
         try:
-            with_fixes = applied(fix.advice, finding.place, with_fixes, finding.kind == "break")
+            with_fixes = applied(fix.advice, finding, recording, with_fixes)
         except NotTriable as error:
             by_hand.append(f"{fix.advice.code}: {error}")
     given = settings.before_calls, settings.mark_dynamic, settings.as_tensors

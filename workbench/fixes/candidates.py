@@ -7,7 +7,6 @@ import ast
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from msgspec import structs
@@ -24,9 +23,11 @@ from tcw.compiler.protocol.edits import (
 )
 from tcw.compiler.protocol.edits.source_text import SourceText, dotted
 from tcw.compiler.protocol.torch_settings import MODULES, SettingError, read_setting
-from tcw.compiler.trace.records import Advice, Settings, SourceChange
+from tcw.compiler.trace.records import Advice, FrameStart, Settings, SourceChange
+from tcw.viewers.recording import Recording
 from tcw.viewers.summary.findings import Finding
 from tcw.viewers.summary.place import Place
+from tcw.workbench.fixes.call_sites import at_calls, is_compile, parameters_at
 from tcw.workbench.request.options import changed_by
 
 _OPTIONS = ("dynamic", "fullgraph", "mode")
@@ -60,12 +61,12 @@ class Candidate:
     """How the program behaves otherwise with it; "" for not at all."""
 
 
-def candidates(finding: Finding, settings: Settings) -> list[Candidate]:
+def candidates(finding: Finding, recording: Recording, settings: Settings) -> list[Candidate]:
     """The advice on a finding that can be tried, in its order."""
     made = []
     for advice in (*finding.fixes, *finding.also):
         try:
-            with_it = applied(advice, finding.place, settings, finding.kind == "break")
+            with_it = applied(advice, finding, recording, settings)
         except NotTriable:
             continue
         patch = source_patch(settings, with_it)
@@ -73,14 +74,12 @@ def candidates(finding: Finding, settings: Settings) -> list[Candidate]:
     return made
 
 
-def applied(
-    advice: Advice, place: Place | None, settings: Settings, in_place: bool = False
-) -> Settings:
-    """The settings of a recording with the advice followed. `in_place`: code without a place of its
-    own replaces the statement there. Raises `NotTriable`."""
+def applied(advice: Advice, finding: Finding, recording: Recording, settings: Settings) -> Settings:
+    """The settings of a recording with the advice on a finding followed. Raises `NotTriable`."""
+    place = finding.place
     if advice.changes:
         with_it = structs.replace(settings, changes=(*settings.changes, *advice.changes))
-    elif advice.options:
+    elif advice.options and not recording.script:
         change = changed_by(settings, advice.options)
         if change.reason:
             raise NotTriable(change.reason)
@@ -89,7 +88,7 @@ def applied(
         with_it = _edited(advice, place, settings)
     else:
         with_it = settings
-    with_it = _with_code(advice, place, with_it, in_place)
+    with_it = _with_code(advice, finding, recording, with_it)
     if with_it == settings:
         raise NotTriable("there is nothing to change" if not advice.code else "it is so already")
     try:
@@ -107,7 +106,9 @@ def _edited(advice: Advice, place: Place | None, settings: Settings) -> Settings
     return structs.replace(settings, edits=(*settings.edits, edit))
 
 
-def _with_code(advice: Advice, place: Place | None, settings: Settings, in_place: bool) -> Settings:
+def _with_code(
+    advice: Advice, finding: Finding, recording: Recording, settings: Settings
+) -> Settings:
     """With the statements of the advice's code that its other fields do not stand for."""
     try:
         statements = ast.parse(advice.code).body
@@ -125,18 +126,42 @@ def _with_code(advice: Advice, place: Place | None, settings: Settings, in_place
             settings = _compiled_with(options, settings)
         else:
             rest.append(statement)
-    if not rest or advice.changes or advice.options:
+    if not rest or advice.changes or (advice.options and not recording.script):
         return settings
-    where = advice.place or ("call" if all(map(_is_mark, rest)) else "")
-    where = where or ("statement" if in_place else "")
+    where = advice.place or ("call" if advice.options or all(map(_is_mark, rest)) else "")
+    where = where or ("statement" if finding.kind == "break" else "")
+    if where == "call" and recording.script:
+        return _in_script(rest, finding, recording, settings)
     if where == "call":
         lines = dict.fromkeys((*settings.before_calls, *map(ast.unparse, rest)))
         return structs.replace(settings, before_calls=tuple(lines))
     if where in ("statement", "above"):
         text = "\n".join(ast.unparse(statement) for statement in rest)
-        change = _at_statement(text, place, settings, where == "above")
+        change = _at_statement(text, finding.place, settings, where == "above")
         return structs.replace(settings, changes=(*settings.changes, change))
     raise NotTriable("where its code goes is only described")
+
+
+def _in_script(
+    lines: Sequence[ast.stmt], finding: Finding, recording: Recording, settings: Settings
+) -> Settings:
+    """With lines that run before each call, where a script calls what it compiles."""
+    starts = {start.compile_id: start for start in recording.all(FrameStart)}
+    frame = next((starts[one] for one in finding.compile_ids if one in starts), None)
+    if frame is None:
+        raise NotTriable("the function that is called is not known")
+    try:
+        parameters = parameters_at(_text_of(frame.location.file), frame.location.line)
+        text = _text_of(settings.file)
+        changes = at_calls(lines, text, settings.file, parameters)
+    except (EditError, OSError, UnicodeDecodeError) as error:
+        raise NotTriable(str(error)) from error
+    return structs.replace(settings, changes=(*settings.changes, *changes))
+
+
+def _text_of(file: str) -> str:
+    with open(file, encoding="utf-8", newline="") as stream:
+        return stream.read()
 
 
 def _is_setting(text: str) -> bool:
@@ -171,9 +196,7 @@ def _compile_options(statement: ast.stmt) -> dict[str, object] | None:
 
 def _compiled_with(options: Mapping[str, object], settings: Settings) -> Settings:
     """With options at each `torch.compile` of the file; if it has none, at the recording's own."""
-    with open(settings.file, encoding="utf-8", newline="") as stream:
-        text = stream.read()
-    changes = compile_calls(text, settings.file, options)
+    changes = compile_calls(_text_of(settings.file), settings.file, options)
     if changes:
         return structs.replace(settings, changes=(*settings.changes, *changes))
     return structs.replace(settings, **options)
@@ -191,7 +214,7 @@ def compile_calls(text: str, file: str, options: Mapping[str, object]) -> list[S
     inserted: dict[int, list[tuple[int, str]]] = {}
     called: set[ast.expr] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and _compiles(node.func):
+        if isinstance(node, ast.Call) and is_compile(node.func):
             called.add(node.func)
             if any(keyword.arg in options for keyword in node.keywords):
                 continue
@@ -202,7 +225,7 @@ def compile_calls(text: str, file: str, options: Mapping[str, object]) -> list[S
             inserted.setdefault(node.end_lineno, []).append(end)
     for node in ast.walk(tree):
         for decorator in getattr(node, "decorator_list", ()):
-            if decorator not in called and _compiles(decorator):
+            if decorator not in called and is_compile(decorator):
                 assert decorator.end_lineno is not None
                 assert decorator.end_col_offset is not None
                 end = (decorator.end_col_offset, f"({words})")
@@ -216,21 +239,12 @@ def compile_calls(text: str, file: str, options: Mapping[str, object]) -> list[S
     return changes
 
 
-def _compiles(function: ast.expr) -> bool:
-    """Whether this is `torch.compile`, or `compile` of a module."""
-    if dotted(function) == "torch.compile":
-        return True
-    method = isinstance(function, ast.Attribute) and function.attr == "compile"
-    return method and dotted(function) not in ("re.compile", "regex.compile")
-
-
 def _at_statement(text: str, place: Place | None, settings: Settings, above: bool) -> SourceChange:
     """`text` in place of the statement there, or above it."""
     if place is None or relative(place.file, settings.file) is None:
         raise NotTriable("it is not in a file of the user's")
     try:
-        with open(place.file, encoding="utf-8", newline="") as stream:
-            source = SourceText(stream.read().replace("\r\n", "\n"))
+        source = SourceText(_text_of(place.file).replace("\r\n", "\n"))
         statement = _statement_from(source, place.line)
     except (EditError, OSError, UnicodeDecodeError) as error:
         raise NotTriable(str(error)) from error
@@ -263,8 +277,7 @@ def _texts(settings: Settings) -> dict[str, tuple[str, str]]:
     edits, changes = by_file(settings.edits, settings.file), changes_by_file(settings.changes)
     found = {}
     for file in dict.fromkeys((*edits, *changes)):
-        with Path(file).open(encoding="utf-8", newline="") as stream:
-            text = stream.read()
+        text = _text_of(file)
         found[file] = text, changed(edited(text, edits.get(file, ())), changes.get(file, ()))
     return found
 
@@ -310,8 +323,7 @@ def pasted(settings: Settings, base: Settings) -> dict[str, tuple[str, str]]:
     if not new and not options:
         return texts
     if file not in texts:
-        with Path(file).open(encoding="utf-8", newline="") as stream:
-            text = stream.read()
+        text = _text_of(file)
         texts[file] = text, text
     before, text = texts[file]
     if options:

@@ -64,7 +64,7 @@ def tried(
     see: Callable[[AnyRecord], None] = lambda _: None,
 ) -> Iterator[FixTrial]:
     """A record of each fix that was tried, as soon as it was; of all chosen ones together last."""
-    yield from _Trials(settings, runs, seconds, see).all(summarise(_first(recording)))
+    yield from _Trials(settings, runs, seconds, see).all(_first(recording))
 
 
 def seconds_for(recording: Recording) -> float:
@@ -109,10 +109,10 @@ class _Trials:
         self._without: Run | None = None
         self._number = 1
 
-    def all(self, summary: Summary) -> Iterator[FixTrial]:
+    def all(self, recording: Recording) -> Iterator[FixTrial]:
         wanted = [
-            (finding, candidates(finding, self._base))
-            for finding in summary.findings
+            (finding, candidates(finding, recording, self._base))
+            for finding in summarise(recording).findings
             if finding.kind not in ("numerics", "slower", "cudagraph")
         ]
         if not any(made for _, made in wanted):

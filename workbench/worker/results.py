@@ -5,15 +5,20 @@ The trial without a fix writes it to a file of the recording; each trial with on
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import mmap
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from inspect import isfunction
 from typing import Any
 
 import msgspec
 import torch
+from torch._dynamo import eval_frame
 
+from tcw.compiler.control.hooks import Hook, during, patch
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.leaves import leaves
 from tcw.compiler.measure.calls.runs import PreparedRun
@@ -23,6 +28,17 @@ from tcw.compiler.trace.records import Numerics
 MOST_BYTES = 256 << 20
 """Tensors beyond this are compared by their hash alone: they are equal or not."""
 _PLAIN = (bool, int, float, str, type(None))
+
+
+HOOK = Hook(
+    name="results of calls",
+    offers="what a script's compiled calls return, to compare them with and without a fix",
+    needs=(
+        "torch._dynamo.eval_frame:_TorchDynamoContext.__call__(fn)",
+        "torch._dynamo.eval_frame:OptimizeContext",
+    ),
+    test="worker/test_results.py",
+)
 
 
 class Stored(msgspec.Struct):
@@ -51,16 +67,22 @@ class CallResults:
     def compare(self, call: int, inputs: InputSet, run: PreparedRun, outputs: Any) -> None:
         """Keep what one call returned and changed."""
         result = run.result(outputs)
-        for path, value in (*leaves(result.outputs), *result.gradients):
+        self.returned(call, result.outputs)
+        for path, value in result.gradients:
             self._add(call, path, value)
-            if isinstance(value, torch.Tensor):
-                self._add(call, f"{path}.requires_grad", value.requires_grad)
         given = dict(leaves((inputs.positional, inputs.keyword), "inputs"))
         for path, value in leaves((run.positional, run.keyword), "inputs"):
             before = given.get(path)
             both = isinstance(before, torch.Tensor) and isinstance(value, torch.Tensor)
             if both and not _equal(before, value):
                 self._add(call, f"{path} after the call", value)
+
+    def returned(self, call: int, outputs: Any) -> None:
+        """Keep what one call returned."""
+        for path, value in leaves(outputs):
+            self._add(call, path, value)
+            if isinstance(value, torch.Tensor):
+                self._add(call, f"{path}.requires_grad", value.requires_grad)
 
     def add_state(self, names: Mapping[str, Any]) -> None:
         """Keep the state of everything that these names hold, after all calls."""
@@ -119,6 +141,42 @@ class CallResults:
                 ours = {path: value for path, value in ours.items() if path in theirs}
             comparison.add(call, list(ours.items()), list(theirs.items()))
         return comparison.record()
+
+
+@contextmanager
+def of_compiled_calls(results: CallResults) -> Iterator[None]:
+    """Keep what the compiled calls of a script return: of the outermost ones, in their order."""
+    if HOOK.missing():
+        yield
+        return
+    original = eval_frame._TorchDynamoContext.__call__
+    inside = False
+    count = 0
+
+    def call(context: Any, function: Any) -> Any:
+        made = original(context, function)
+        # a module is compiled through its `forward`, which comes here as well
+        if not isinstance(context, eval_frame.OptimizeContext) or not isfunction(made):
+            return made
+
+        @functools.wraps(made)
+        def watched(*positional: Any, **keyword: Any) -> Any:
+            nonlocal inside, count
+            if inside or torch.compiler.is_compiling():
+                return made(*positional, **keyword)
+            inside = True
+            try:
+                outputs = made(*positional, **keyword)
+            finally:
+                inside = False
+            count += 1
+            results.returned(count, outputs)
+            return outputs
+
+        return watched
+
+    with during(patch(eval_frame._TorchDynamoContext, "__call__", call)):
+        yield
 
 
 def _read(descriptor: int) -> dict[int, dict[str, Any]]:

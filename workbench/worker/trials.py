@@ -31,9 +31,10 @@ from tcw.workbench.worker.exits import leave
 from tcw.workbench.worker.failures import failure_of
 from tcw.workbench.worker.forget import beside_what_is_compiled
 from tcw.workbench.worker.guardian import die_with
+from tcw.workbench.worker.load import form_of
 from tcw.workbench.worker.pipes import Pipes
 from tcw.workbench.worker.protocol import Job
-from tcw.workbench.worker.results import CallResults
+from tcw.workbench.worker.results import CallResults, of_compiled_calls
 from tcw.workbench.worker.specification import specified
 from tcw.workbench.worker.start import start_of
 from tcw.workbench.worker.trace_file import RecordStream
@@ -167,7 +168,9 @@ def _make(recorder: WorkerRecorder, command: Try, observed: CallResults, results
     code = read_user_code(settings.file, recorder.texts.get(os.path.abspath(settings.file)))
     recorder.source(code.file)
     read_as(recorder.texts, settings, recorder.user_root)
-    ended = session.run(recorder, code, calls)
+    script = form_of(code, settings) == "script" and not session.takes_a_call(settings)
+    with of_compiled_calls(observed) if script else contextlib.nullcontext():
+        ended = session.run(recorder, code, calls)
     module = sys.modules.get(code.module or "__main__")
     if ended[0] != "ok" or module is None:
         return
