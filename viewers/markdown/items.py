@@ -10,6 +10,8 @@ from tcw.viewers.file_names import FileNames
 from tcw.viewers.markdown.comment import code, escaped, fenced
 from tcw.viewers.summary.differences.difference_words import effect_words
 from tcw.viewers.summary.differences.effects import Effect
+from tcw.viewers.summary.findings import Finding
+from tcw.viewers.summary.fixes import words
 from tcw.viewers.summary.place import Place
 from tcw.viewers.tables.findings import window
 from tcw.viewers.words import plural
@@ -45,8 +47,12 @@ def item(number: int, one: Item, names: FileNames, more: Sequence[str] = ()) -> 
         carets = first is not None and last is not None and last > first
         rows = [shown, " " * first + "^" * (last - first)] if carets else [shown]  # type: ignore[operator]
         body += fenced(rows, "python")
-    for advice in one.fixes[:1]:
-        body += fix_rows(advice)
+    fix = one.fix if isinstance(one, Finding) else None
+    if fix is not None:
+        body += fix_rows(fix.advice, f"Fix ✓ ({escaped(words(fix))})")
+    else:
+        for advice in one.fixes[:1]:
+            body += fix_rows(advice)
     body += more
     return [start + body[0], *(" " * len(start) + row if row else "" for row in body[1:]), ""]
 
@@ -57,8 +63,9 @@ def item_title(one: Item, names: FileNames) -> str:
     return f"**{escaped(one.cost)}**: {escaped(one.title)}{where}"
 
 
-def fix_rows(advice: Advice) -> list[str]:
-    by = "Fix" if advice.by == "tcw" else "torch says"
+def fix_rows(advice: Advice, label: str = "") -> list[str]:
+    """`label`: of a fix that was tried; other advice is an idea."""
+    by = label or ("Idea" if advice.by == "tcw" else "torch says")
     rows = [row for row in advice.code.splitlines() if row.strip()]
     if not rows:
         return [f"{by}: {escaped(advice.text)}"]

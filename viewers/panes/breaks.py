@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from tcw.compiler.trace import refs
-from tcw.compiler.trace.records import Crossing, Graph, GraphBreak, Node
+from tcw.compiler.trace.records import Crossing, FixTrial, Graph, GraphBreak, Node
 from tcw.viewers.kit.cells import cut, pad, wrap
 from tcw.viewers.kit.lines import line
 from tcw.viewers.kit.spans import Role, Span, text
@@ -16,7 +16,7 @@ from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.breaks import BreakSite
 from tcw.viewers.summary.calls import Piece
-from tcw.viewers.tables.findings import advice_lines
+from tcw.viewers.tables.findings import advice_lines, shown_advice
 from tcw.viewers.words import bytes_text, plural, shape_text
 
 LABEL = 7
@@ -41,7 +41,8 @@ def explanation(view: View, width: int) -> Content:
     room = width - LABEL - 3
     rows.extend(_labelled("why", wrap(why, room)[: None if view.torch_text else 3], "text"))
     for number, advice in enumerate((a for a in site.advice if a.by == "tcw"), start=1):
-        lines = advice_lines([advice], 1, width - 1, pad(f"fix {number}", LABEL))
+        label, fix, role = shown_advice(advice, view.recording.all(FixTrial))
+        lines = advice_lines([fix], 1, width - 1, pad(label, LABEL), role)
         rows += text_rows(lines, width, key=f"fix:{number}", copies=advice.code)
     rows.extend(_torch(view, site, room))
     if first.inside is not None:

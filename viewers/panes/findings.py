@@ -79,13 +79,15 @@ def _in_two_lines(finding: Finding, cost: str) -> list[TextLine]:
     notes = f"; {', '.join(finding.notes)}" if finding.notes else ""
     role = role_of(finding)
     head = line((f"{finding.glyph}  {cost}  ", role), (finding.title, "strong"), notes, fixed=True)
-    fix = finding.fixes[0] if finding.fixes else None
+    tried = finding.fix
+    fix = tried.advice if tried else finding.fixes[0] if finding.fixes else None
     place = pad(f":{finding.place.line}", 6) if finding.place is not None else ""
     words = (fix.code.split("\n")[0] or fix.text) if fix is not None else ""
     if not place and not words:
         return [head]
     code: Role = "good" if fix is not None and fix.code else "text"
-    return [head, line("  ", (place, "dim"), (words, code), fixed=True)]
+    mark = "✓ " if tried else ""
+    return [head, line("  ", (place, "dim"), (mark + words, code), fixed=True)]
 
 
 def _rest(view: View, any_finding: bool, costs: int) -> Row:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rich.cells import cell_len
 
-from tcw.compiler.trace.records import CallStart, Recompile
+from tcw.compiler.trace.records import CallStart, FixTrial, Recompile
 from tcw.viewers.kit.cells import cut, keep_end, pad, wrap
 from tcw.viewers.kit.spans import Line, Role, Span, text, width_of
 from tcw.viewers.panes.chrome import call_name
@@ -17,7 +17,7 @@ from tcw.viewers.plain import plain
 from tcw.viewers.summary.calls import ModelCall
 from tcw.viewers.summary.findings import values_text
 from tcw.viewers.summary.recompiles import RecompileCause, change_of
-from tcw.viewers.tables.findings import advice_lines, place_lines
+from tcw.viewers.tables.findings import advice_lines, place_lines, shown_advice
 from tcw.viewers.words import plural, seconds_text
 
 LABEL = 10
@@ -120,7 +120,8 @@ def why(view: View, width: int) -> Content:
         ref = cause.place.ref
         rows += [replace(head, selects=ref, opens=ToThing(ref)), *more]
     for advice in cause.advice:
-        fix = advice_lines([advice], 1, width - 1, pad("fix", LABEL))
+        label, shown, role = shown_advice(advice, view.recording.all(FixTrial))
+        fix = advice_lines([shown], 1, width - 1, pad(label, LABEL), role)
         key = "fix" if advice.code else ""
         rows += [BLANK, *text_rows(fix, width, key=key, copies=advice.code)]
     rows.append(BLANK)

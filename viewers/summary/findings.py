@@ -93,7 +93,9 @@ class Finding:
 
     @property
     def code(self) -> str:
-        """A fix that can be pasted; "" if there is none."""
+        """A fix that can be pasted, first one that was tried; "" if there is none."""
+        if self.fix is not None and self.fix.advice.code:
+            return self.fix.advice.code
         return next((fix.code for fix in self.fixes if fix.code), "")
 
 

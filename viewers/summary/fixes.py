@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tcw.compiler.trace.records import CaptureCounts, FixTrial
+from tcw.viewers.recording import Recording
 from tcw.viewers.words import plural
+
+
+def together(recording: Recording) -> FixTrial | None:
+    """The trial of all chosen fixes at once; None if there was none."""
+    return next((trial for trial in recording.all(FixTrial) if not trial.finding), None)
 
 
 def best_of(trials: Sequence[FixTrial]) -> FixTrial | None:
@@ -20,6 +26,18 @@ def _figures(counts: CaptureCounts | None) -> tuple[int, ...]:
     if counts is None:
         return ()
     return counts.failures, counts.eager, counts.breaks, counts.compiles, counts.graphs
+
+
+def result_words(trial: FixTrial) -> str:
+    """`1 graph, no breaks, 1 compile`: what a trial comes to."""
+    counts = trial.after
+    if counts is None:
+        return ""
+    parts = [plural(counts.graphs, "graph")]
+    parts.append(plural(counts.breaks, "break") if counts.breaks else "no breaks")
+    parts.append(plural(counts.compiles, "compile"))
+    parts += [_counted(counts.eager, "frame that runs eagerly")] if counts.eager else []
+    return ", ".join(parts)
 
 
 def words(trial: FixTrial) -> str:

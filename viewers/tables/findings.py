@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec import structs
 from rich.cells import cell_len
 
-from tcw.compiler.trace.records import Advice
+from tcw.compiler.trace.records import Advice, FixTrial
 from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.cells import cut, keep_end
 from tcw.viewers.kit.highlight import highlight
@@ -109,6 +109,17 @@ def _code_and_reason(head: TextLine, advice: Advice, width: int) -> list[TextLin
     if cell_len(both.text) <= width:
         return [both]
     return [head, line(" " * head.hang, (reason, "dim"), hang=head.hang)]
+
+
+def shown_advice(advice: Advice, trials: Sequence[FixTrial]) -> tuple[str, Advice, Role]:
+    """The label of a piece of advice, its words, and its colour: `fix ✓` if a trial shows that it
+    helps, `✗` if one shows that it does not, else `idea`."""
+    trial = next((trial for trial in trials if trial.advice == advice), None)
+    if trial is None:
+        return "idea", advice, "dim"
+    if trial.kept:
+        return "fix ✓", structs.replace(advice, text=words(trial)), "good"
+    return "✗", structs.replace(advice, text=f"{advice.text}; {trial.reason}"), "dim"
 
 
 LONG_NAME = 24

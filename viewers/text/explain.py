@@ -8,11 +8,12 @@ from functools import cached_property
 
 from rich.cells import cell_len
 
-from tcw.compiler.trace.records import DdpBuckets
+from tcw.compiler.trace.records import DdpBuckets, FixTrial
 from tcw.viewers.collected import grouped
 from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.cells import cut
 from tcw.viewers.kit.lines import BLANK, TextLine, fitted, line
+from tcw.viewers.kit.spans import Role
 from tcw.viewers.losses import losses_sentences
 from tcw.viewers.plain import plain
 from tcw.viewers.recording import Recording
@@ -20,6 +21,7 @@ from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.cudagraphs import cudagraph_words
 from tcw.viewers.summary.engine_comparison import compare
 from tcw.viewers.summary.findings import Finding, findings_of_both
+from tcw.viewers.summary.fixes import result_words, together, words
 from tcw.viewers.summary.ranks.collectives import started
 from tcw.viewers.tables.findings import finding_lines, role_of
 from tcw.viewers.text.header import counts, engines_header, failure_lines, header, title
@@ -55,6 +57,7 @@ def explain(
         if both and summary.failure is not None:
             lines += [BLANK, *failure_lines(one, summary, names, width)]
     lines += findings_lines(parts.findings, names, width, max(8, height - MARGIN))
+    lines += fixes_lines(first, parts.recording)
     if not parts.findings and not failed:
         lines += nothing_lines(first)
     evidence = [] if both else [*evidence_lines(first), *_sent(parts.recording)]
@@ -95,6 +98,26 @@ def nothing_lines(summary: Summary) -> list[TextLine]:
         where = summary.names.place(frame.location.file, frame.location.line)
         lines.append(line(f"  {where}  {frame.function}  ", (frame.reason, "dim"), hang=4))
     return lines
+
+
+def fixes_lines(summary: Summary, recording: Recording) -> list[TextLine]:
+    """What all fixes together come to; or that the fixes shown were not tried."""
+    trial = together(recording)
+    if trial is not None:
+        role: Role = "good" if trial.kept else "dim"
+        worse = f" ({trial.reason})" if trial.reason else ""
+        said = ", ".join(filter(None, (result_words(trial), words(trial).split(", ")[-1])))
+        return [BLANK, line(("with all fixes  ", role), said + worse, hang=2)]
+    ideas = [finding for finding in summary.findings if any(a.by == "tcw" for a in finding.fixes)]
+    if not ideas or recording.all(FixTrial) or summary.end is None:
+        return []
+    settings = summary.settings
+    why = ""
+    if summary.not_in_log:
+        why = ": nothing is run again for a log"
+    elif settings is not None and settings.program:
+        why = ": a program is not run again for its recording"
+    return [line((f"ideas are not tried{why}", "dim"), hang=2)]
 
 
 def evidence_lines(summary: Summary) -> list[TextLine]:
@@ -183,6 +206,7 @@ def _footer(summary: Summary, show: Sequence[str], trace: str, first: Sequence[s
     has: dict[str, object] = {
         **dict.fromkeys(first, True),
         "output": summary.failure,
+        "fixes": any(finding.trials for finding in summary.findings),
         "breaks": summary.breaks,
         "guards": summary.guards,
         "kernels": summary.kernels.rows,

@@ -17,6 +17,7 @@ from tcw.viewers.words import NOT_IN_LOG
 
 _FILES = {
     "engines": "compiled",
+    "fixes": "fixes",
     **dict.fromkeys(("breaks", "recompiles", "guards"), "capture"),
     **dict.fromkeys(("fusion", "decisions", "kernels", "memory", "phases"), "compiled"),
     "graphs": "capture",
@@ -48,7 +49,7 @@ class SectionView:
 DETAILS = {"guards": ("all",), "decisions": ("all",), "engines": ("sources",)}
 """The details that a section takes: `guards=all`."""
 
-OF_BOTH = ("engines", "breaks", "recompiles", "guards", "output", "steps")
+OF_BOTH = ("engines", "fixes", "breaks", "recompiles", "guards", "output", "steps")
 """Sections shown once for a recording of both engines: what they share, and the comparison. Any
 other is shown per engine."""
 
