@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import os
 import uuid
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
 from tcw.compiler.trace.reader import read_trace
-from tcw.compiler.trace.records import AnyRecord, End, Environment, Failure, Settings, Start
+from tcw.compiler.trace.records import (
+    AnyRecord,
+    End,
+    Environment,
+    Failure,
+    FixTrial,
+    Settings,
+    Start,
+)
 from tcw.viewers.recording import Recording
-from tcw.workbench.worker.client import record
+from tcw.workbench.fixes.trials import tried
+from tcw.workbench.worker.client import Trials, record
 
 R = TypeVar("R")
 MARK = "TCW_TEST_MARK"
@@ -52,8 +62,11 @@ class Recorded:
         return bool(self.all(Environment))
 
 
-def recorded(folder: Path, text: str | bytes | None, **settings: Any) -> Recorded:
-    """Write `text` to a file, record it until capture unless told otherwise, check the trace."""
+def recorded(
+    folder: Path, text: str | bytes | None, *, tries: bool = False, **settings: Any
+) -> Recorded:
+    """Write `text` to a file, record it until capture unless told otherwise, check the trace.
+    `tries`: try the fixes of its findings."""
     file = folder / settings.pop("name", "model.py")
     if text is not None:
         file.write_bytes(text.encode() if isinstance(text, str) else text)
@@ -61,10 +74,15 @@ def recorded(folder: Path, text: str | bytes | None, **settings: Any) -> Recorde
     settings.setdefault("timeout", 480.0)
     trace = folder / "run.tcw"
     streamed: list[AnyRecord] = []
+    wanted = Settings(file=str(file), **settings)
+
+    def fixes(runs: Trials) -> Iterator[FixTrial]:
+        return tried(wanted, Recording(streamed), runs, 120.0)
+
     mark = uuid.uuid4().hex
     os.environ[MARK] = mark
     try:
-        end = record(Settings(file=str(file), **settings), trace=trace, on_record=streamed.append)
+        end = record(wanted, trace=trace, on_record=streamed.append, tries=fixes if tries else None)
     finally:
         del os.environ[MARK]
     assert left_behind(mark) == []
