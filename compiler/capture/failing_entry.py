@@ -7,7 +7,7 @@ expressions in the frame's locals (`get_guard_fail_reason_helper` in torch/_dyna
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -44,6 +44,8 @@ class TriedEntry:
     """torch took two sizes for one because they were equal when it compiled the entry."""
     wrapped: bool = False
     """The entry belongs to another function that the frame, a decorator's wrapper, wraps."""
+    look_up: Callable[[str], Any] | None = None
+    """Evaluates a source in the frame's locals; it may raise."""
 
 
 class GuardScope:
@@ -116,6 +118,7 @@ def explain_failed_entry(
         sizes=_sizes(guards, scope) if failure.what == "size" else (),
         by_chance=any(_DUCK in part for part in parts if without_comment(part) == failure.text),
         wrapped=other is not None,
+        look_up=scope.look_up,
     )
 
 

@@ -14,6 +14,7 @@ from types import CodeType, FrameType
 from typing import Any, Literal
 
 from tcw.compiler.capture import symbolic_values
+from tcw.compiler.capture.active_advice import without_active
 from tcw.compiler.capture.advice import Broken, advise
 from tcw.compiler.capture.code_objects import function_location, source_line, source_lines
 from tcw.compiler.capture.frames import Frame, FrameStatus, current_frame, on_error
@@ -197,7 +198,7 @@ def _advice(
     cause = parts[0]
     with Safely(recorder, "advice on a graph break"):
         whole = location.end_line in (None, location.line)
-        return advise(
+        advice = advise(
             Broken(
                 **asdict(cause),
                 lines=source_lines(location),
@@ -207,8 +208,11 @@ def _advice(
                 tensors=tensor_locals(translators[-1]) if translators else (),
                 library=not is_users_own(location.file, recorder.user_root),
                 inside=inside,
+                file=location.file,
+                line=location.line,
             )
         )
+        return without_active(advice)
     return ()
 
 

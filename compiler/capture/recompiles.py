@@ -7,21 +7,27 @@ cache entry (torch/_dynamo/guards.py). torch's own reasons are kept verbatim.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+import sys
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
 
+from tcw.compiler.capture.active_advice import without_active
+from tcw.compiler.capture.advice.user_source import user_source
 from tcw.compiler.capture.callers import Caller, caller_of
 from tcw.compiler.capture.code_objects import function_location, resumes_at, source_line
 from tcw.compiler.capture.failing_entry import TriedEntry, explain_failed_entry
+from tcw.compiler.capture.guarded_value import facts_of
 from tcw.compiler.capture.recompile_advice import ARGUMENT, STACK, ChangedValue, advise
+from tcw.compiler.capture.recompile_advice.users_call import UsersCall, users_call, users_line
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id
-from tcw.compiler.graphs.lines import is_users_own
+from tcw.compiler.graphs.lines import is_users_own, outside_torch
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import FailedGuard, Location, Recompile
 from tcw.compiler.trace.source_names import readable, root_of
@@ -32,6 +38,10 @@ class _Search:
     """The entries that did not serve one call of a frame."""
 
     caller: Caller = field(default_factory=Caller)
+    call: UsersCall | None = None
+    """The user's own call of the frame."""
+    line: Location | None = None
+    """The innermost line of the user's own that runs."""
     tried: list[TriedEntry] = field(default_factory=list)
 
 
@@ -52,7 +62,10 @@ def install(recorder: Recorder) -> Uninstall:
             return find_reasons(*args, **kwargs)
         search = _Search()
         with Safely(recorder, "what a call passes"):
-            search.caller = caller_of(frame.f_code, frame.f_locals, recorder.arguments)
+            code, given, root = frame.f_code, frame.f_locals, recorder.user_root
+            search.caller = caller_of(code, given, recorder.arguments)
+            search.line = users_line(sys._getframe(1), root)
+            search.call = users_call(sys._getframe(1), root, search.caller.code or code, given)
         searches.append(search)
         reasons: Any = None
         try:
@@ -93,10 +106,10 @@ def install(recorder: Recorder) -> Uninstall:
 
 
 def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> None:
-    tried, caller = search.tried, search.caller
-    locations = [_location(entry, caller, code, recorder.user_root) for entry in tried]
+    tried = search.tried
+    locations = [_location(entry, search, code, recorder.user_root) for entry in tried]
     changed = [
-        _changed(entry, caller, resumes_at(code) is not None, source_line(location))
+        _changed(entry, search, code, location, recorder.user_root)
         for entry, location in zip(tried, locations, strict=True)
     ]
     failed = []
@@ -106,7 +119,7 @@ def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> Non
             entry.failed,
             location=location,
             source_line=source_line(location),
-            advice=advise(changed[index:] + changed[:index], _settings()),
+            advice=without_active(advise(changed[index:] + changed[:index], _settings())),
         )
         failed.append(guard)
     first = failed[0] if failed else FailedGuard(entry="", guard="")
@@ -120,16 +133,21 @@ def _record(recorder: Recorder, search: _Search, code: Any, reasons: Any) -> Non
             failed=tuple(failed),
             location=location,
             source_line=source_line(location),
-            function=caller.function or user_name(code.co_name),
+            function=search.caller.function or user_name(code.co_name),
             reason="\n".join(map(str, texts)),
             advice=first.advice,
         )
     )
 
 
-def _changed(tried: TriedEntry, caller: Caller, resumed: bool, line: str) -> ChangedValue:
-    failed = tried.failed
-    return ChangedValue(
+def _changed(
+    tried: TriedEntry, search: _Search, code: Any, location: Location, root: str
+) -> ChangedValue:
+    failed, caller = tried.failed, search.caller
+    resumes = resumes_at(code)
+    source = user_source(location.file) if is_users_own(location.file, root) else None
+    broken = user_source(function_location(code).file) if resumes is not None else None
+    changed = ChangedValue(
         what=tried.what,
         kind=failed.kind,
         source=failed.source,
@@ -140,10 +158,10 @@ def _changed(tried: TriedEntry, caller: Caller, resumed: bool, line: str) -> Cha
         index=tried.index,
         guard=caller.named(readable(failed.guard)),
         described=tried.guard.value if tried.guard is not None else "",
-        resumed=resumed,
+        resumed=resumes is not None,
         by_chance=tried.by_chance,
         made=root_of(readable(failed.source)) in caller.made,
-        line=line,
+        line=source_line(location),
         sizes=tuple(
             (caller.named(readable(source)), index)
             for source, index in tried.sizes
@@ -151,7 +169,14 @@ def _changed(tried: TriedEntry, caller: Caller, resumed: bool, line: str) -> Cha
         ),
         passed=_passed(failed.source, caller),
         wrapped=tried.wrapped,
+        function=source.function_at(location.line) if source is not None else None,
+        call=search.call if resumes is None else None,
+        resumes=(broken, resumes) if broken is not None and resumes is not None else None,
     )
+    if tried.look_up is None or not failed.source:
+        return changed
+    with_facts = functools.partial(facts_of, tried.look_up, failed.source, tried.index)
+    return dataclasses.replace(changed, facts=with_facts(changed.statement, root))
 
 
 def _passed(source: str, caller: Caller) -> Literal["", "*", "**"]:
@@ -168,13 +193,20 @@ def _settings() -> dict[str, object]:
     return {name: getattr(config, name, None) for name in names}
 
 
-def _location(tried: TriedEntry, caller: Caller, code: Any, root: str) -> Location:
+def _location(tried: TriedEntry, search: _Search, code: Any, root: str) -> Location:
     """The line that made torch depend on the value, in the user's own files if possible.
 
     An argument used only by library code is located at its declaration in the signature, but for
     `self`, whose declaration says nothing. A value that a graph break left on the stack is located
-    at that line, and a guard without a line (global state) at the function's first.
+    at that line. What has no line but in torch's own files (global state, a module of torch's) is
+    located where the user's own code called it, else at the function's first line.
     """
+    found = _own_location(tried, search.caller, code, root)
+    torchs = tried.what == "state" or not outside_torch(found.file)
+    return search.line if torchs and search.line is not None else found
+
+
+def _own_location(tried: TriedEntry, caller: Caller, code: Any, root: str) -> Location:
     line = tried.failed.location
     if line is not None and is_users_own(line.file, root):
         return line

@@ -11,7 +11,12 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-MODULES = ("torch._dynamo.config", "torch._functorch.config", "torch._inductor.config")
+MODULES = (
+    "torch._dynamo.config",
+    "torch._functorch.config",
+    "torch._inductor.config",
+    "torch.fx.experimental._config",
+)
 
 DEFAULT_MODULE = MODULES[0]
 

@@ -225,7 +225,7 @@ _RULES: tuple[tuple[re.Pattern[str], GuardRule], ...] = tuple(
             r"tensor '(?P<source>.+?)' (?:Tensor )?(?P<what>size|stride|dtype|rank|requires_grad|"
             r"device index|dispatch key set) mismatch(?: at index (?P<index>\d+))?\. "
             r"[Ee]xpected (?:device index to be )?(?P<expected>.+?)"
-            r"(?:,? (?:actual|but got|got) (?P<seen>.+?))?$",
+            r"(?:,? (?:actual|but got|got) (?P<seen>.+?)(?:\. Guard failed on a parameter\b.*)?)?$",
             _tensor,
         ),
         (

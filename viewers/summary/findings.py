@@ -340,7 +340,8 @@ def _with_cause(finding: Finding, causes: Sequence[RecompileCause]) -> Finding:
     most = max(counts)
     cause = causes[counts.index(most)]
     note = f"{most} of {plural(sum(counts), 'recompile')} for {values_text(cause)}"
-    fixes = (*cause.advice[:1], *finding.fixes)
+    known = {fix.code for fix in cause.advice if fix.code}
+    fixes = (*cause.advice, *(fix for fix in finding.fixes if fix.code not in known))
     return replace(finding, notes=(note,), fixes=fixes, causes=(cause,))
 
 

@@ -63,9 +63,11 @@ def _on_number(broken: Broken) -> Advised:
     if not isinstance(statement, ast.If) or not _one_question(statement.test):
         return OF_NUMBER
     code = cond_on_number(statement, broken.tensors)
-    decides = Advice(text=OF_NUMBER.text, code=code)
+    decides = Advice(text=OF_NUMBER.text, code=code, place="statement" if code else "")
     held = f"torch._check({_number_truth(statement.test)})"
-    return decides, Advice(text="If the condition holds in every call, say so above it", code=held)
+    return decides, Advice(
+        text="If the condition holds in every call, say so above it", code=held, place="above"
+    )
 
 
 def cond_on_number(statement: ast.If, tensors: Sequence[tuple[str, str]]) -> str:
@@ -117,10 +119,16 @@ def _if(statement: ast.If, broken: Broken) -> Advised:
             text="Use an assert: it stays in the graph and is checked when the graph runs"
             " (where it raises a RuntimeError)",
             code=raised,
+            place="statement",
         )
     if clamp:
         return (
-            Advice(text="The values are the same without the `if`", code=clamp, edit="always"),
+            Advice(
+                text="The values are the same without the `if`",
+                code=clamp,
+                edit="always",
+                place="statement",
+            ),
             *_cond(statement, broken),
         )
     if then is not None and not statement.orelse:
@@ -142,13 +150,14 @@ def _where(code: str) -> Advice:
         text="If both sides have the same shape and dtype and no side effects, compute both and"
         " select",
         code=code,
+        place="statement",
     )
 
 
 def _cond(statement: ast.If, broken: Broken) -> tuple[Advice, ...]:
     code = _cond_code(statement, _truth(statement.test), broken.tensors)
     text = "Or run only one side, inside the graph, if both give one shape and dtype"
-    return (Advice(text=text, code=code),) if code else ()
+    return (Advice(text=text, code=code, place="statement"),) if code else ()
 
 
 def _cond_code(statement: ast.If, truth: str, tensors: Sequence[tuple[str, str]]) -> str:

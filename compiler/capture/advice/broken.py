@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import functools
 import re
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tcw.compiler.trace.records import Advice
+from tcw.compiler.trace.records import Advice, SourceChange
 from tcw.compiler.trace.torch_logs.logged_breaks import Message
 
 Advised = str | Advice | tuple[Advice, ...]
@@ -45,6 +46,9 @@ class Broken(Message):
     """Whether the line is in torch or an installed package: not for the user to edit."""
     inside: bool = False
     """Whether torch reports it inside a call of that line, in torch's or Python's own code."""
+    file: str = ""
+    line: int = 0
+    """Where `lines` start."""
 
     @property
     def expression(self) -> str:
@@ -58,6 +62,29 @@ class Broken(Message):
     def statement(self) -> ast.stmt | None:
         """The statement that starts on the first line, with its block; None if there is none."""
         return parse(self.lines)
+
+    def with_expression(self, text: str) -> str:
+        """The whole statement with another text for the instruction; "" if it has a block of its
+        own, or the instruction spans several lines."""
+        statement = self.statement
+        if not self.expression or statement is None or hasattr(statement, "body"):
+            return ""
+        line = self.lines[0].encode()
+        changed = line[: self.column] + text.encode() + line[self.end_column :]
+        rest = self.dedented[1 : statement.end_lineno]
+        return "\n".join((changed.decode(errors="replace").strip(), *rest))
+
+    def replaced_to(self, last: ast.AST, start: int, text: str) -> tuple[SourceChange, ...]:
+        """New lines for those from the first to the end of the statement `last`, which starts
+        `start` lines further on; () if the file is not known."""
+        if not self.file:
+            return ()
+        indent = self.lines[0][: _indent(self.lines[0])]
+        end = self.line + start + getattr(last, "end_lineno", 1) - 1
+        change = SourceChange(
+            file=self.file, line=self.line, end_line=end, text=textwrap.indent(text, indent)
+        )
+        return (change,)
 
     @property
     def dedented(self) -> tuple[str, ...]:

@@ -6,7 +6,10 @@ import re
 import sys
 
 from tcw.compiler.capture.advice.broken import BUILTIN, SKIPPED, Advised, Broken
-from tcw.compiler.trace.records import Advice
+from tcw.compiler.capture.advice.user_source import user_source
+from tcw.compiler.protocol.edits.edit import EditError
+from tcw.compiler.protocol.edits.kinds import drop, undisable
+from tcw.compiler.trace.records import Advice, SourceChange
 
 _FUNCTION = re.compile(r"<(?:bound method|function) ([\w.<>]+)")
 _RANDOM = re.compile(r"^module: [\w.<> ]+, qualname: Random\.(?P<name>\w+)")
@@ -41,7 +44,9 @@ def advise(broken: Broken) -> Advised:
                 "Leave it: the library's own code requests this break, and only its authors can"
                 " remove it"
             )
-        return "Remove the call: it requests this graph break"
+        return Advice(
+            text="Remove the call: it requests this graph break", changes=_without(broken)
+        )
     if broken.type == "Attempt to trace generator":
         return (
             "Compile a plain function that exhausts the generator: torch does not compile"
@@ -89,9 +94,33 @@ def _builtin_on_tensor(name: str) -> Advised:
 def _disabled(broken: Broken) -> Advice:
     match = _FUNCTION.search(broken.context)
     name = match[1] if match else "the function"
-    return Advice(
-        text=f"Remove torch.compiler.disable from {name}, or call it outside the compiled function"
-    )
+    text = f"Remove torch.compiler.disable from {name}, or call it outside the compiled function"
+    return Advice(text=text, changes=_enabled(broken, name))
+
+
+def _without(broken: Broken) -> tuple[SourceChange, ...]:
+    """The file without the statement, a call."""
+    source = user_source(broken.file) if broken.file else None
+    try:
+        return source.edited(drop(source.text, broken.line)) if source is not None else ()
+    except EditError:
+        return ()
+
+
+def _enabled(broken: Broken, name: str) -> tuple[SourceChange, ...]:
+    """The file without the decorator that disables the function, if it has it."""
+    source = user_source(broken.file) if broken.file else None
+    owner, _, method = name.rpartition(".")
+    if source is None:
+        return ()
+    within = source.class_named(owner) if owner else source.tree
+    function = source.method(within, method) if within is not None else None
+    for decorator in function.decorator_list if function is not None else ():
+        try:
+            return source.edited(undisable(source.text, decorator.lineno))
+        except EditError:
+            continue
+    return ()
 
 
 def _extension(broken: Broken) -> Advised:

@@ -24,8 +24,15 @@ _SIZE = Advice(
     text="Let torch capture the number as a symbol: sizes and indices have to be numbers",
     code=_SCALARS.code,
 )
-_LIST = Advice(
-    text="Keep it a tensor: index it, or unbind() it; tolist() copies every element to the host"
+_LIST = (
+    Advice(
+        text="Let torch capture the numbers as symbols: sizes have to be numbers",
+        code=_SCALARS.code,
+    ),
+    Advice(
+        text="Or keep it a tensor: index it, or unbind() it; tolist() copies every element to the "
+        "host"
+    ),
 )
 _CONVERSION = re.compile(r"(?P<function>float|int|bool)\((?P<tensor>.+)\)$", re.DOTALL)
 COPIES = (".item()", ".tolist()")
@@ -56,6 +63,8 @@ def _number(broken: Broken) -> Advised:
         return (_SIZE,)
     if _is_argument(broken, ("float", "bool")):
         return Advice(text="Let torch capture the number as a symbol", code=_SCALARS.code)
+    if broken.expression.endswith(".tolist()") and not isinstance(broken.statement, ast.Return):
+        return _LIST
     stay = _stay_tensor(broken)
     return (_SIZE, stay) if broken.expression.startswith("int(") else (stay, _SCALARS)
 
@@ -91,9 +100,11 @@ def _decides_later(broken: Broken) -> bool:
 def _with_tensor(broken: Broken) -> Broken:
     """The same statement with a condition on the tensor. Of several numbers, one is left: then
     nothing is known to work."""
-    code = _stay_tensor(broken).code
-    lines = (code, *broken.dedented[1:])
-    statement = parse(lines) if code else None
+    _, tensor = _number_of(broken)
+    first = broken.lines[0].encode() if tensor else b""
+    code = first[: broken.column] + tensor.encode() + first[broken.end_column :]
+    lines = (code.decode(errors="replace").strip(), *broken.dedented[1:])
+    statement = parse(lines) if tensor else None
     if statement is None or any(call in ast.unparse(statement) for call in COPIES):
         lines = ()
     return replace(broken, type=branches.TYPE, lines=lines)
@@ -150,30 +161,30 @@ def _name(node: ast.expr | None) -> str:
 def _stay_tensor(broken: Broken) -> Advice:
     """`y.sum().item()` or `float(y.sum())` -> `y.sum()`: correct if the result is only combined
     with tensors."""
-    call = next((one for one in COPIES if broken.expression.endswith(one)), "")
-    function, tensor = _converted(broken.expression)
-    if call:
-        function, tensor = call[1:], broken.expression.removesuffix(call)
-    elif function:
-        function += "()"
-    code = ""
-    if tensor and broken.column is not None and broken.end_column is not None:
-        line = broken.lines[0].encode()
-        start, end = line[: broken.column], line[broken.end_column :]
-        code = (start + tensor.encode() + end).decode(errors="replace").strip()
+    function, tensor = _number_of(broken)
+    code = broken.with_expression(tensor) if tensor else ""
     if function and isinstance(broken.statement, ast.Return):
         return Advice(
             text=f"If callers need the numbers, they can call {function} on the tensor that is"
             " returned, after the compiled call",
             code=code,
+            place="statement" if code else "",
         )
-    if call == ".tolist()":
-        return _LIST
     return Advice(
         text="If it is only combined with tensors, keep it a tensor: one without dimensions works"
         " like a number",
         code=code,
+        place="statement" if code else "",
     )
+
+
+def _number_of(broken: Broken) -> tuple[str, str]:
+    """`item()`, `y.sum()` of `y.sum().item()`; empty if the instruction makes no number."""
+    call = next((one for one in COPIES if broken.expression.endswith(one)), "")
+    if call:
+        return call[1:], broken.expression.removesuffix(call)
+    function, tensor = _converted(broken.expression)
+    return (f"{function}()" if function else ""), tensor
 
 
 def _converted(expression: str) -> tuple[str, str]:
@@ -185,16 +196,15 @@ def _converted(expression: str) -> tuple[str, str]:
 
 
 def _torch_math(broken: Broken, function: str) -> Advised:
-    if not broken.type.startswith((*DYNAMIC_SHAPE, ITEM)) or broken.column is None:
+    if not broken.type.startswith((*DYNAMIC_SHAPE, ITEM)) or not broken.expression:
         return ()
-    line = broken.lines[0].encode()
-    start, end = line[: broken.column], line[broken.column :]
-    code = start + end.replace(b"math.", b"torch.", 1)
+    code = broken.with_expression(broken.expression.replace("math.", "torch.", 1))
     return (
         Advice(
             text=f"Use torch.{function.removeprefix('math.')}: the result stays a tensor of the"
             " same dtype",
-            code=code.decode(errors="replace").strip(),
+            code=code,
+            place="statement" if code else "",
         ),
         _SCALARS,
     )

@@ -81,6 +81,7 @@ def _print(broken: Broken) -> Advice:
                 text="Let torch print after the graph instead of cutting it; it can print a size"
                 " only inside a string",
                 code=f"{_ALLOW.format('print')}\n{ast.unparse(call)}",
+                place="statement",
             )
     return Advice(
         text="Print outside the compiled function, or print only tensors, numbers and strings,"

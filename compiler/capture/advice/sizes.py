@@ -60,6 +60,7 @@ def _decided(broken: Broken, branch: ast.AST, start: int | None) -> Advice:
         text="If both sides give one shape and dtype: let torch capture operators whose output size"
         " depends on data, and let torch.cond decide on the size",
         code=f"{SETTING}\n{before}",
+        changes=broken.replaced_to(branch, start or 0, before),
     )
 
 

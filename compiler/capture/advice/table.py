@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from tcw.compiler.capture.advice import (
     branches,
     calls,
+    hooks,
     numbers,
     numpy_calls,
     operators,
@@ -27,6 +30,7 @@ FAMILIES: tuple[Callable[[Broken], Advised], ...] = (
     numbers.advise,
     sizes.advise,
     output.advise,
+    hooks.advise,
     calls.advise,
 )
 
@@ -47,6 +51,8 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
     """Our advice if there is any, else torch's own hints, useful ones first."""
     for family in FAMILIES:
         if advices := as_advice(family(broken)):
+            if broken.library:  # nobody edits an installed package: its settings remain
+                advices = tuple(replace(one, place="", changes=()) for one in advices)
             return (*advices, *_loop(broken))
     hints = sorted(broken.hints, key=lambda hint: hint.startswith(BOILERPLATE))
     return (*(Advice(text=hint, by="torch") for hint in hints), *_loop(broken))

@@ -1,0 +1,167 @@
+"""What the user's function does with a size or a number, read from its source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import TypeGuard
+
+from tcw.compiler.capture.recompile_advice.changed import ChangedValue
+
+DECIDES = (ast.If, ast.While, ast.IfExp, ast.Assert)
+
+
+def loops_on(changed: ChangedValue) -> ast.AST | None:
+    """The `range` that runs as often as the value says: its loop is unrolled."""
+    for call in _nodes(changed):
+        if _is_range(call) and any(_has(item, changed) for item in call.args):
+            return call
+    return None
+
+
+def has_range(statement: ast.stmt) -> bool:
+    return any(map(_is_range, ast.walk(statement)))
+
+
+def _is_range(node: ast.AST) -> TypeGuard[ast.Call]:
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Name) and called.id == "range"
+
+
+def equals_on(changed: ChangedValue) -> ast.Compare | None:
+    """A comparison of the value with one number that holds for a value that was seen."""
+    for node in _nodes(changed):
+        if not isinstance(node, ast.Compare) or not _has(node, changed):
+            continue
+        if not any(isinstance(one, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)) for one in node.ops):
+            continue
+        constants = {
+            str(one.value)
+            for part in (node.left, *node.comparators)
+            for one in ast.walk(part)
+            if isinstance(one, ast.Constant)
+        }
+        if constants & {changed.expected, changed.seen}:
+            return node
+    return None
+
+
+def decides_on(changed: ChangedValue) -> bool:
+    """Whether the line that needs the value is a condition on it, or loops so often."""
+    statement = changed.statement
+    if statement is None:
+        return False
+    wanted = _value_of(changed.name)
+    for node in ast.walk(statement):
+        condition = getattr(node, "test", None) if isinstance(node, DECIDES) else None
+        if condition is not None and _contains(condition, wanted):
+            return True
+        if _is_range(node) and any(_contains(one, wanted) for one in node.args):
+            return True
+    return False
+
+
+_GROW = ("append", "extend", "insert")
+
+
+def grows(changed: ChangedValue) -> bool:
+    """Whether the function makes the list longer in each call: `past.append(x)`."""
+    wanted = _value_of(changed.subject)
+    for call in _nodes(changed):
+        function = call.func if isinstance(call, ast.Call) else None
+        if not isinstance(function, ast.Attribute) or function.attr not in _GROW:
+            continue
+        if wanted is not None and _same(function.value, wanted):
+            return True
+    return False
+
+
+def loops_over(changed: ChangedValue) -> bool:
+    """Whether the function has a loop over the list."""
+    wanted = _value_of(changed.subject)
+    loops = (ast.For, ast.comprehension)
+    return any(isinstance(node, loops) and _contains(node.iter, wanted) for node in _nodes(changed))
+
+
+def _nodes(changed: ChangedValue) -> Iterator[ast.AST]:
+    if changed.function is not None:
+        yield from ast.walk(changed.function)
+    elif changed.statement is not None:
+        yield from ast.walk(changed.statement)
+
+
+def _has(node: ast.AST, changed: ChangedValue) -> bool:
+    """Whether an expression reads the value: the number, or the size of the tensor."""
+    if changed.index is None:
+        return _contains(node, _value_of(changed.name))
+    tensor = _value_of(changed.subject)
+    names = _names_of_size(changed)
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and part.id in names:
+            return True
+        if tensor is not None and _is_size(part, tensor, changed.index):
+            return True
+    return False
+
+
+def _names_of_size(changed: ChangedValue) -> set[str]:
+    """Variables of the function that hold the size: `n = x.shape[0]`, `b, n, _ = x.shape`."""
+    tensor, index = _value_of(changed.subject), changed.index
+    names: set[str] = set()
+    for node in _nodes(changed):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1 or tensor is None:
+            continue
+        (target,) = node.targets
+        if isinstance(target, ast.Name) and index is not None:
+            if _is_size(node.value, tensor, index):
+                names.add(target.id)
+        elif isinstance(target, ast.Tuple) and _is_shape(node.value, tensor):
+            items = target.elts
+            if index is not None and index < len(items):
+                item = items[index]
+                if isinstance(item, ast.Name):
+                    names.add(item.id)
+    return names
+
+
+def _is_shape(node: ast.AST, tensor: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and not node.args:
+        node = node.func
+        return isinstance(node, ast.Attribute) and node.attr == "size" and _same(node.value, tensor)
+    return isinstance(node, ast.Attribute) and node.attr == "shape" and _same(node.value, tensor)
+
+
+def _is_size(node: ast.AST, tensor: ast.expr, index: int) -> bool:
+    if isinstance(node, ast.Subscript) and _is_shape(node.value, tensor):
+        return _number(node.slice) in (index, None) or (_number(node.slice) or 0) < 0
+    if isinstance(node, ast.Call) and len(node.args) == 1:
+        (argument,) = node.args
+        if isinstance(node.func, ast.Name) and node.func.id == "len":
+            return index == 0 and _same(argument, tensor)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "size":
+            return _same(node.func.value, tensor) and _number(argument) in (index, None)
+    return False
+
+
+def _number(node: ast.expr) -> int | None:
+    try:
+        value = ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return None
+    return value if isinstance(value, int) else None
+
+
+def _value_of(name: str) -> ast.expr | None:
+    """The name as an expression."""
+    try:
+        return ast.parse(name, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _contains(node: ast.AST, wanted: ast.expr | None) -> bool:
+    return wanted is not None and any(_same(part, wanted) for part in ast.walk(node))
+
+
+def _same(node: ast.AST, wanted: ast.expr) -> bool:
+    return isinstance(node, ast.expr) and ast.unparse(node) == ast.unparse(wanted)
