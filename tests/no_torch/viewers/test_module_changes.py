@@ -151,8 +151,17 @@ def test_the_value_of_a_constant_is_told() -> None:
     assert effects(dropout("x, 1e-05"), dropout("x, 1e-06")) == [
         "dropout is given 1e-06, was 1e-05"
     ]
-    words = "dropout is given 0.2, True, was 0.1, True"
-    assert effects(dropout("x, 0.1, True"), dropout("x, 0.2, True")) == [words]
+    for one, other, words in (
+        ("x, 0.1, True", "x, 0.2, True", "0.2, was 0.1"),
+        ("q, is_causal=True", "q, is_causal=False", "is_causal=False, was is_causal=True"),
+        ("x, gt, -inf", "x, gt, -10000.0", "-10000.0, was -inf"),
+        (
+            "x, dtype=torch.float32",
+            "x, dtype=torch.float16",
+            "dtype=torch.float16, was dtype=torch.float32",
+        ),
+    ):
+        assert effects(dropout(one), dropout(other)) == [f"dropout is given {words}"]
 
 
 @pytest.mark.parametrize("edited", [True, False])
@@ -180,4 +189,4 @@ def test_what_was_written_is_told_beside_a_new_break(edited: bool) -> None:
     run = recorded(after, ((first, 2),), (("mul", 4), ("add", 5)))
     found = [effect.words for effect in difference(base, run).effects]
     told = ["gelu is new", "relu is gone"] if edited else []
-    assert found == ["graphs 1 → 2", *told]
+    assert found == [*told, "graphs 1 → 2"]
