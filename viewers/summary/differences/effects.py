@@ -61,6 +61,8 @@ class Effect:
     """How often, in as many graphs, layers or kernels."""
     cause: str = ""
     """`gpt.py:41 is new: print(x)`, `mode default → max-autotune`; "" if it was not found."""
+    module: str = ""
+    """Of an operation: the path of the module that it ran in."""
 
 
 _KINDS: dict[str, EffectKind] = {
@@ -87,26 +89,28 @@ def _changed(facts: FactChanges, *groups: str) -> Iterator[tuple[FactCount, Effe
                 yield count, Effect(_KINDS[group], tone, change.words, line=count.line)
 
 
-def _sizes(alignment: Alignment, facts: FactChanges) -> Iterator[Effect]:
-    """A specialised size is at the line that made torch treat it as a constant, if there is one."""
+def _of_sizes(alignment: Alignment, facts: FactChanges, group: str) -> Iterator[Effect]:
+    """Sizes that are specialised now, or recompiles for their values, with the line that made torch
+    treat them as constants, if there is one."""
     places = {
         size.name: matched_line(size.location)
         for guards in alignment.run.all(Guards)
         for size in guards.specialised
     }
-    for count, effect in _changed(facts, "size"):
-        yield effect if count.after else replace(effect, line=places.get(count.fact.name))
+    for count, effect in _changed(facts, group):
+        place = places.get(count.fact.subject or count.fact.name) if effect.tone == "bad" else None
+        yield replace(effect, line=place or effect.line)
 
 
 def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ...]:
     """All effects, the most important first. Empty if only times differ."""
     facts = difference.facts
-    sizes = sorted(_sizes(alignment, facts), key=lambda fact: fact.tone != "bad")
+    sizes = sorted(_of_sizes(alignment, facts, "size"), key=lambda fact: fact.tone != "bad")
     lost = [size for size in sizes if size.tone == "bad"]
     found = [
         *_of_facts(facts, "break", "eager"),
         *lost,
-        *_of_facts(facts, "recompile"),
+        *_of_sizes(alignment, facts, "recompile"),
         *(_backwards(alignment) if all(facts.complete) else ()),
         *sizes[len(lost) :],
         *_of_facts(facts, "condition"),
@@ -123,7 +127,8 @@ def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ..
         found += [*_kernels(difference), *_memory(difference)]
     found += _of_facts(facts, "cudagraph-skip", "cudagraph-again")
     found += cache_effects(alignment, facts)
-    lines = [one.line for one in found if one.line is not None]
+    of_compile = sorted(found, key=lambda one: one.kind == "operation")
+    lines = [one.line for one in of_compile if one.line is not None]
     causes = Causes(
         alignment,
         [setting for setting in difference.settings if setting.name not in _NOT_CAUSES],
@@ -145,7 +150,7 @@ def _cause(effect: Effect, causes: Causes) -> str:
     """What caches serve needs no cause besides the run before."""
     if effect.kind == "cache" and effect.tone == "good":
         return ""
-    return causes.of(*([effect.line] if effect.line else []))
+    return causes.of(*([effect.line] if effect.line else []), module=effect.module)
 
 
 def _grouped(effects: Iterable[Effect]) -> Iterator[tuple[Effect, int]]:
@@ -218,9 +223,9 @@ def _graphs(facts: FactChanges) -> Iterator[Effect]:
 
 
 def _operations(changes: Iterable[OperationChange]) -> Iterator[Effect]:
-    return (
-        Effect("operation", "neutral", operation_words(change), change.line) for change in changes
-    )
+    for change in changes:
+        words = operation_words(change)
+        yield Effect("operation", "neutral", words, change.line, module=change.module)
 
 
 def _engines(difference: Difference) -> Iterator[Effect]:
