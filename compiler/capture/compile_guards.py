@@ -126,6 +126,8 @@ def _record(
     own = _own_lines(recorder, output_graph.guards)
     files = [code.co_filename, *(line.file for line in own.values())]
     files += [guard.location.file for guard in described if guard.location is not None]
+    inlined = getattr(output_graph, "traced_code", None) or ()
+    files += [one.co_filename for one in inlined if outside_torch(one.co_filename)]
     files = list(dict.fromkeys(files))
     described = [
         msgspec.structs.replace(one, lines=tuple(tree.lines_of(one.code, files)))

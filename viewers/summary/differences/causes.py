@@ -173,7 +173,9 @@ def _definitions(alignment: Alignment, files: Collection[str]) -> dict[str, list
         sides = ((alignment.run, file, False), (alignment.base, alignment.base_file(file), True))
         for recording, name, gone in sides:
             for node in ast.walk(statements("\n".join(recording.source(name)))):
-                for target in node.targets if isinstance(node, ast.Assign) else ():
+                if not isinstance(node, ast.Assign):
+                    continue
+                for target in node.targets:
                     if isinstance(target, ast.Attribute):
                         lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
                         at = [MatchedLine(file, line, gone) for line in lines]
