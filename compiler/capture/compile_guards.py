@@ -24,7 +24,7 @@ from tcw.compiler.control.safely import Safely
 from tcw.compiler.graphs.current import current_compile_id
 from tcw.compiler.graphs.lines import from_summary, is_users_own, outside_torch
 from tcw.compiler.trace.function_names import user_name
-from tcw.compiler.trace.records import DynamicSize, Guard, Guards, Location
+from tcw.compiler.trace.records import DynamicSize, Guard, Guards, Location, SpecialisedSize
 from tcw.compiler.trace.source_names import closure_name, guard_name, readable
 
 
@@ -112,7 +112,9 @@ def _record(
     compile_id = current_compile_id() or recorder.compile_id
     tree = walk_guard_tree(guard_manager.root)
     caller = caller_of(code, getattr(output_graph, "local_scope", None) or {}, recorder.arguments)
-    dynamic = dynamic_sizes(getattr(output_graph, "shape_env", None), caller)
+    shape_env = getattr(output_graph, "shape_env", None)
+    dynamic = dynamic_sizes(shape_env, caller)
+    specialised = specialised_sizes(shape_env, caller)
     symbols = {size.source: size.symbol for size in dynamic}
     state = tree.global_state()
     modes = function_modes(getattr(output_graph, "torch_function_mode_stack", None) or ())
@@ -124,6 +126,8 @@ def _record(
     own = _own_lines(recorder, output_graph.guards)
     files = [code.co_filename, *(line.file for line in own.values())]
     files += [guard.location.file for guard in described if guard.location is not None]
+    inlined = getattr(output_graph, "traced_code", None) or ()
+    files += [one.co_filename for one in inlined if outside_torch(one.co_filename)]
     files = list(dict.fromkeys(files))
     described = [
         msgspec.structs.replace(one, lines=tuple(tree.lines_of(one.code, files)))
@@ -138,9 +142,11 @@ def _record(
         tree_nodes=tree.nodes,
         check_us=build.check_us,
         dynamic=dynamic,
+        specialised=specialised,
         call=recorder.call,
     )
     places = [place for guard in described for place in (guard.location, *guard.lines)]
+    places += [size.location for size in specialised]
     for file in {place.file for place in places if place is not None}:
         recorder.source(file)
     recorder.emit(record)
@@ -226,9 +232,14 @@ def _with_symbols(value: str, source: str, symbols: dict[str, str]) -> str:
 
 
 def _location(guard: Any) -> Location | None:
-    """The deepest line outside torch in the stack that installed the guard; the deepest one if all
-    are in torch, as in an optimizer's step."""
-    stack = guard.user_stack or ()
+    """The line that made torch install the guard."""
+    return _deepest(guard.user_stack)
+
+
+def _deepest(stack: Any) -> Location | None:
+    """The deepest line outside torch; the deepest one if all are in torch, as in an optimizer's
+    step."""
+    stack = stack or ()
     users = [frame for frame in stack if outside_torch(frame.filename)]
     deepest = (users or stack)[-1:]
     return from_summary(deepest[0]) if deepest else None
@@ -265,12 +276,11 @@ def dynamic_sizes(shape_env: Any, caller: Caller | None) -> tuple[DynamicSize, .
             continue
         bounds = shape_env.var_to_range.get(symbol)
         for source in sources:
-            text = source.name if isinstance(source.name, str) else source.name()
-            name = guard_name("", text)
+            name, text = _names(source, caller)
             found.append(
                 DynamicSize(
                     symbol=str(expression),
-                    name=caller.named(name) if caller is not None else name,
+                    name=name,
                     source=text,
                     value=_number(values.get(symbol)),
                     lower=_number(getattr(bounds, "lower", None)),
@@ -278,6 +288,23 @@ def dynamic_sizes(shape_env: Any, caller: Caller | None) -> tuple[DynamicSize, .
                 )
             )
     return tuple(found)
+
+
+def specialised_sizes(shape_env: Any, caller: Caller | None) -> tuple[SpecialisedSize, ...]:
+    """What torch replaced by a number, with the stack that it keeps for its message about
+    `mark_dynamic` (`ShapeEnv._set_replacement`)."""
+    stacks = getattr(shape_env, "specialization_stacks", {})
+    return tuple(
+        SpecialisedSize(name=_names(source, caller)[0], location=_deepest(stack))
+        for source, stack in stacks.items()
+    )
+
+
+def _names(source: Any, caller: Caller | None) -> tuple[str, str]:
+    """A source in the user's terms, and torch's expression of it."""
+    text = source.name if isinstance(source.name, str) else source.name()
+    name = guard_name("", text)
+    return (caller.named(name) if caller is not None else name), text
 
 
 def _number(value: Any) -> int | float | None:

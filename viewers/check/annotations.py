@@ -74,7 +74,7 @@ def _change(result: TargetResult, change: FactChange, root: str) -> Annotation:
     if change.standing == "better" or change.tolerance.advice:
         level = "note"
     gb = _GB.match(change.name) if change.group == "break" else None
-    effect = result.effects[0] if result.effects and change.fails else None
+    effect = result.main_effect if change.fails else None
     file, line = change.file, change.line
     if not line and effect is not None and effect.line is not None and not effect.line.gone:
         file, line = effect.line.file, effect.line.line

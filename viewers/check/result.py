@@ -62,18 +62,25 @@ class TargetResult:
         return self.outcome in ("worse", "different", "failed", "new", "interrupted")
 
     @property
+    def main_effect(self) -> Effect | None:
+        """The most important one on how it compiles; else the first change of the model."""
+        of_compile = (effect for effect in self.effects if effect.kind != "operation")
+        return next(of_compile, next(iter(self.effects), None))
+
+    @property
     def first_words(self) -> str:
         """The first thing to know: the most important effect, else the worst fact."""
         if self.failure:
             return self.failure
-        if self.effects:
-            effect = self.effects[0]
+        if effect := self.main_effect:
             return f"{effect.place}  {effect.words}" if effect.place else effect.words
         return self.changes[0].words if self.changes else ""
 
     @property
     def cause(self) -> str:
-        return next((effect.cause for effect in self.effects if effect.cause), "")
+        main = self.main_effect
+        causes = [main.cause if main else "", *(effect.cause for effect in self.effects)]
+        return next(filter(None, causes), "")
 
 
 OUTCOME_WORDS: dict[Outcome, str] = {

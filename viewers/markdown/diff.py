@@ -9,7 +9,14 @@ from tcw.viewers.summary.differences import Difference
 from tcw.viewers.summary.differences.difference_words import effect_words
 from tcw.viewers.summary.differences.effects import Effect
 from tcw.viewers.summary.differences.lines import TextDiff
-from tcw.viewers.text.diff import MOST, call_lines, figures_lines, same_cut, with_code
+from tcw.viewers.text.diff import (
+    MOST,
+    call_lines,
+    effect_groups,
+    figures_lines,
+    same_cut,
+    with_code,
+)
 from tcw.viewers.text.lines import to_text
 
 MARKER = "<!-- tcw diff -->"
@@ -31,10 +38,10 @@ def diff_markdown(difference: Difference, before: str, after: str) -> str:
         comment = Comment(MARKER, f"{_MARKS[first.tone]} tcw diff: {escaped(_sentence(first))}")
         because = [f"because {code(first.cause)}\\"] if first.cause else []
         comment.add([*because, sides, ""], "what was compared")
-        comment.add(
-            [*times, *effect_items(effects[1 : MOST + 1], MOST, first.cause), ""], "the effects"
-        )
-        more = effects[MOST + 1 :]
+        groups = effect_groups(effects[1:])
+        shown = [effect for group in groups for effect in group[:MOST]]
+        comment.add([*times, *effect_items(shown, len(shown), first.cause), ""], "the effects")
+        more = [effect for group in groups for effect in group[MOST:]]
         if more:
             items = effect_items(more, _FOLDED, first.cause)
             comment.fold(f"{len(more)} more effects", items)

@@ -63,6 +63,8 @@ class Fact:
     """How often it happened, over all compiles."""
     by: str = ""
     """Whose call it happened in: `call 3`."""
+    subject: str = ""
+    """Of a recompile: what changed, without its values."""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -236,6 +238,7 @@ def _recompiles(summary: Summary) -> Iterator[Fact]:
         frames = len(cause.frames)
         name, more = _steady(cause.change.text), f" ({plural(frames, 'frame')})"
         shown = {"title": values_text(cause), "more": more, "by": cause.callers or "a call"}
+        shown["subject"] = cause.change.name
         yield _at(cause.place, "recompile", name, frames, times=frames, **shown)
 
 

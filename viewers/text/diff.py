@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 
 from tcw.viewers.collected import grouped
 from tcw.viewers.kit.colours import TONES
@@ -28,7 +29,7 @@ from tcw.viewers.summary.differences.lines import TextDiff
 from tcw.viewers.words import listed, plural
 
 MOST = 12
-"""Effects listed; the rest are counted."""
+"""Effects listed of a group; the rest are counted."""
 
 
 def diff_lines(
@@ -47,10 +48,14 @@ def diff_lines(
         lines.append(line(("because  ", "dim"), first.cause, hang=9))
     lines.append(line((head, "dim"), hang=2))
     lines += times
-    if more:
-        lines.append(BLANK)
-    lines += effect_lines(more, MOST, first.cause)
+    for group in effect_groups(more):
+        lines += [BLANK, *effect_lines(group, MOST, first.cause)]
     return [*lines, *figures_lines(difference, width, code)]
+
+
+def effect_groups(effects: Sequence[Effect]) -> list[list[Effect]]:
+    """Failures, what changed in the model, and what torch makes of it."""
+    return [list(group) for _, group in groupby(effects, lambda one: one.kind == "operation")]
 
 
 _ROLES: dict[str, Role] = {"faster": "good", "slower": "bad"}

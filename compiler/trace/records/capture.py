@@ -137,6 +137,15 @@ class DynamicSize(Part):
     """The greatest value that the guards accept; None if unbounded."""
 
 
+class SpecialisedSize(Part):
+    """A size (or other number) that was symbolic until a line made torch treat it as a constant."""
+
+    name: str
+    """In the user's terms: `x.size(0)`."""
+    location: Location | None = None
+    """The user's line that did so: `for _ in range(x.shape[0])`."""
+
+
 class Guards(Record):
     """All guards of one compile, in torch's order."""
 
@@ -149,6 +158,8 @@ class Guards(Record):
     """Measured microseconds of checking all of them once, if torch can profile it."""
     dynamic: tuple[DynamicSize, ...] = ()
     """The sizes that the compile did not specialise on."""
+    specialised: tuple[SpecialisedSize, ...] = ()
+    """Those that it began as symbols, and then specialised."""
     call: Count = 0
     counted: Count = 0
     """How many guards torch counted, where `guards` has one for each thing that is checked (a log);

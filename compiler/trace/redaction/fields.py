@@ -94,6 +94,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Guards": _fields("compile_id", function=N),
     "Guard": _fields("kind", name=W, source=N, code=V, value=V, values=V, attribute=N),
     "DynamicSize": _fields("symbol", name=W, source=N),
+    "SpecialisedSize": _fields(name=W),
     "Recompile": _fields("compile_id", source_line=D, function=N, reason=V),
     "FailedGuard": _fields(
         "entry kind", guard=V, source=N, name=W, expected=V, seen=V, source_line=D

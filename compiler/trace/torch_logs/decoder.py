@@ -31,6 +31,7 @@ from tcw.compiler.trace.records import (
     Record,
     Settings,
     Source,
+    SpecialisedSize,
     Start,
     Text,
     TextHash,
@@ -100,6 +101,8 @@ class LogDecoder:
         self._python = ""
         self._frames = logged_frames.Frames()
         self._symbols: dict[str, dict[str, DynamicSize]] = {}
+        self._constants: dict[str, dict[str, SpecialisedSize]] = {}
+        """By compile and source, as `_symbols`, which they were before."""
         """Compile -> its symbolic sizes, by their source."""
         self._guards: dict[str, Guards] = {}
         self._reasons = False
@@ -333,7 +336,9 @@ class LogDecoder:
         record = guards_of(
             entry.text, self._files, entry.compile_id, self._function(entry.compile_id), symbols
         )
-        self._hold_guards(with_bounds(record, sizes.values()), entry.compile_id)
+        record = with_bounds(record, sizes.values())
+        constants = tuple(self._constants.get(entry.compile_id, {}).values())
+        self._hold_guards(msgspec.structs.replace(record, specialised=constants), entry.compile_id)
 
     def _list(self, entry: LogEntry) -> None:
         record = listed_guards(
@@ -353,9 +358,14 @@ class LogDecoder:
 
     def _specialised(self, entry: LogEntry) -> None:
         sizes = self._symbols.get(entry.compile_id, {})
-        symbol = entry.data.get("symbol") if isinstance(entry.data, dict) else None
-        for source in [one for one, size in sizes.items() if size.symbol == symbol]:
-            del sizes[source]
+        data = entry.data if isinstance(entry.data, dict) else {}
+        stack = self._files.stack(data.get("user_stack"))
+        constants = self._constants.setdefault(entry.compile_id, {})
+        for source, size in list(sizes.items()):
+            if size.symbol == data.get("symbol"):
+                at = (user_frames(stack) or stack)[-1:]
+                constants[source] = SpecialisedSize(name=size.name, location=next(iter(at), None))
+                del sizes[source]
 
     def _recompile(self, entry: LogEntry) -> None:
         found = entry.json

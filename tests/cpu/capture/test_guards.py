@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import linecache
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -139,6 +141,41 @@ def test_conditions_on_sizes_have_the_lines_that_torch_names(capture: Capture) -
     assert asked is not None
     assert linecache.getline(asked.file, asked.line).strip().endswith("# asked")
     assert lines["2 <= L['x'].size()[1]"] is None, "torch's own condition"
+
+
+def test_a_size_that_a_line_specialises_has_that_line(capture: Capture) -> None:
+    def unrolled(x: torch.Tensor) -> torch.Tensor:
+        y = x.sin()
+        for _ in range(x.shape[0]):  # specialises
+            y = y + 1
+        return y
+
+    capture.call(lambda: torch.compile(unrolled, backend="eager", dynamic=True)(torch.ones(4, 8)))
+    (record,) = capture.all(Guards)
+    (size,) = record.specialised
+    assert size.name == "x.size(0)"
+    assert [one.name for one in record.dynamic] == ["x.size(1)"]
+    assert size.location is not None
+    line = linecache.getline(size.location.file, size.location.line)
+    assert line.strip().endswith("# specialises")
+
+
+def test_conditions_in_another_file_have_their_line(capture: Capture, tmp_path: Path) -> None:
+    file = tmp_path / "sizes_of.py"
+    file.write_text("def large(n):\n    if n > 3:\n        return True\n    return False\n")
+    spec = importlib.util.spec_from_file_location("sizes_of", file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    def asks(x: torch.Tensor) -> torch.Tensor:
+        return x.cos() if module.large(x.shape[0]) else x.sin()
+
+    capture.call(lambda: torch.compile(asks, backend="eager", dynamic=True)(torch.ones(4, 8)))
+    (record,) = capture.all(Guards)
+    lines = [line for guard in record.guards for line in guard.lines if line is not None]
+    assert [(line.file, line.line) for line in lines] == [(str(file), 2)]
 
 
 def test_mark_dynamic_with_bounds(capture: Capture) -> None:

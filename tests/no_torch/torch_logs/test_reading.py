@@ -416,3 +416,22 @@ def test_cuda_graphs() -> None:
     assert "CUDA graphs recorded 2 times · 750 ms" in text
     assert "why again, what calls skipped: not in this log" in text
     assert "no CUDA graph: mutated inputs (1 instances)" in text
+
+
+def test_a_size_that_a_line_specialises_has_that_line() -> None:
+    frame = '"frame_id": 0, "frame_compile_id": 0, "attempt": 0'
+    stack = '[{"line": 5, "name": "f", "filename": 0, "loc": "for _ in range(x.shape[0]):"}]'
+    symbol = '"symbol": "s77", "val": "4", "vr": "[2, int_oo]", "source": "L[\'x\'].size()[0]"'
+    data = entry('"str": ["/home/me/model.py", 0]')
+    data += entry(f'"dynamo_start": {{"stack": {stack}}}, {frame}')
+    data += entry(f'"create_symbol": {{{symbol}}}, {frame}')
+    constant = f'"symbol": "s77", "value": "4", "user_stack": {stack}'
+    data += entry(f'"symbolic_shape_specialization": {{{constant}}}, {frame}')
+    data += entry(f'"dynamo_cpp_guards_str": {{}}, {frame}', "TREE_GUARD_MANAGER:")
+    (guards,) = recorded(data.encode()).all(Guards)
+    assert guards.dynamic == ()
+    (size,) = guards.specialised
+    assert size.location is not None
+    assert (size.name, size.location.file, size.location.line) == (
+        "x.size(0)", "/home/me/model.py", 5,
+    )  # fmt: skip

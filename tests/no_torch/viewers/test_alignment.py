@@ -194,8 +194,11 @@ def without_the_break(records: list[AnyRecord], file: str = "") -> list[AnyRecor
     def change(kind: str, one: Any) -> Any:
         if kind == "Source" and one.file == site.file:
             return msgspec.structs.replace(one, text=text_hash(text), file=file or one.file)
-        if kind == "Settings" or (kind == "Location" and one.file == site.file):
+        if kind == "Settings":
             return msgspec.structs.replace(one, file=file or one.file)
+        if kind == "Location" and one.file == site.file:
+            line = one.line - (one.line > site.line)
+            return msgspec.structs.replace(one, file=file or one.file, line=line)
         return one
 
     without = [record for record in records if not isinstance(record, GraphBreak)]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from msgspec import structs
 
@@ -20,6 +22,7 @@ from tcw.compiler.trace.records import (
     MemoryPlan,
     Recompile,
     Run,
+    SpecialisedSize,
     Start,
     Timed,
     WhatIf,
@@ -197,6 +200,41 @@ def test_a_size_that_is_specialised_is_an_effect_unless_its_break_is_gone() -> N
     found = compared(keeping(), keeping("x.size(0)"))
     lines = report.diff_lines(found, "main", "gpt.py", 100)
     assert to_text(lines[:1], 100) == "Dynamic now: x.size(0)\n"
+
+
+def test_a_specialised_size_is_at_the_line_that_made_it_one() -> None:
+    """Not at the line below, whose operations are new."""
+    settings = Recording(base_run()).settings
+    assert settings is not None
+    at = Location(file=settings.file, line=24)
+
+    def met(*values: str) -> list[AnyRecord]:
+        pairs = pairwise(values)
+        return [
+            Recompile(
+                compile_id=f"0/{number + 1}", call=2, function="forward",
+                failed=(
+                    FailedGuard(
+                        entry=f"0/{number}", guard="", name="x.size(0)", source="L['x'].size()[0]",
+                        expected=one, seen=other, location=Location(file=settings.file, line=20),
+                    ),
+                ),
+            )
+            for number, (one, other) in enumerate(pairs)
+        ]  # fmt: skip
+
+    size = DynamicSize(symbol="s0", name="x.size(0)", source="L['x'].size()[0]")
+    plain = [one for one in base_run() if not isinstance(one, Recompile)]
+    base = [*plain, *met("4", "6"), Guards(compile_id="0/0", guards=(), dynamic=(size,))]
+    constant = SpecialisedSize(name="x.size(0)", location=at)
+    guards = Guards(compile_id="0/0", guards=(), specialised=(constant,))
+    found = compared(base, [*plain, *met("4", "6", "8"), guards])
+    for kind in ("size", "recompile"):
+        (effect,) = [one for one in found.effects if one.kind == kind]
+        assert (effect.tone, effect.place) == ("bad", "block.py:24")
+    (recompile,) = [one for one in found.effects if one.kind == "recompile"]
+    assert recompile.words == "recompile x.size(0) 4 → 6 → 8 ×1 → ×2"
+    assert compared(base, base).effects == ()
 
 
 def failing(records: list[AnyRecord]) -> list[AnyRecord]:

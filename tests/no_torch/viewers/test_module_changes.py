@@ -7,7 +7,9 @@ from msgspec import structs
 
 from tcw.compiler.trace.records import (
     AnyRecord,
+    Failure,
     Graph,
+    GraphBreak,
     Kernel,
     Location,
     Node,
@@ -151,33 +153,135 @@ def test_the_value_of_a_constant_is_told() -> None:
     assert effects(dropout("x, 1e-05"), dropout("x, 1e-06")) == [
         "dropout is given 1e-06, was 1e-05"
     ]
-    words = "dropout is given 0.2, True, was 0.1, True"
-    assert effects(dropout("x, 0.1, True"), dropout("x, 0.2, True")) == [words]
+    for one, other, words in (
+        ("x, 0.1, True", "x, 0.2, True", "0.2, was 0.1"),
+        ("q, is_causal=True", "q, is_causal=False", "is_causal=False, was is_causal=True"),
+        ("x, gt, -inf", "x, gt, -10000.0", "-10000.0, was -inf"),
+        (
+            "x, dtype=torch.float32",
+            "x, dtype=torch.float16",
+            "dtype=torch.float16, was dtype=torch.float32",
+        ),
+    ):
+        assert effects(dropout(one), dropout(other)) == [f"dropout is given {words}"]
 
 
-@pytest.mark.parametrize("edited", [True, False])
-def test_what_was_written_is_told_beside_a_new_break(edited: bool) -> None:
-    """What follows a break is in another graph, and what is at it in none: only operations at
-    edited lines are the model's change."""
-    before = ["def f(x):", "    x = relu(x)", "    y = mul(x)", "    return add(y)"]
-    after = list(before)
-    after[2:2] = ["    print(x)"]
-    after[1] = "    x = gelu(x)" if edited else after[1]
+MODEL = """\
+class M:
+    def __init__(self):
+        self.drop = Dropout(0.1)
+        self.act = ReLU()
+    def forward(self, x):
+        x = self.act(x)
+        x = self.drop(x)
+        y = mul(x)
+        return add(y)
+"""
 
-    def recorded(text: list[str], *graphs: tuple[tuple[str, int], ...]) -> Recording:
-        body = Text(hash="source", body="\n".join(text))
-        records: list[AnyRecord] = [body, Source(file="m.py", text=body.hash)]
-        for number, operations in enumerate(graphs):
-            nodes = tuple(
-                structs.replace(node(name, line=line), name=f"n{line}") for name, line in operations
-            )
-            id = f"{number}/0"
-            records.append(Graph(id=id, kind="captured", compile_id=id, nodes=nodes))
-        return Recording(records)
 
-    base = recorded(before, (("relu", 2), ("mul", 3), ("add", 4)))
-    first = "gelu" if edited else "relu"
-    run = recorded(after, ((first, 2),), (("mul", 4), ("add", 5)))
-    found = [effect.words for effect in difference(base, run).effects]
-    told = ["gelu is new", "relu is gone"] if edited else []
-    assert found == ["graphs 1 → 2", *told]
+def recorded(text: str, *graphs: list[Node], more: tuple[AnyRecord, ...] = ()) -> Recording:
+    """A file, and what its graphs compute."""
+    body = Text(hash=text, body=text)
+    records: list[AnyRecord] = [body, Source(file="m.py", text=body.hash)]
+    for number, nodes in enumerate(graphs):
+        named = tuple(structs.replace(one, name=f"n{at}") for at, one in enumerate(nodes))
+        id = f"{number}/0"
+        records.append(Graph(id=id, kind="captured", compile_id=id, nodes=named))
+    return Recording([*records, *more])
+
+
+def model(activation: str = "relu", dropout: str = "x, 0.1", below: int = 0) -> list[Node]:
+    """`below`: by how many lines what follows the dropout has moved."""
+    return [
+        node(activation, "act", 6),
+        structs.replace(node("dropout", "drop", 7), args=dropout),
+        node("mul", line=8 + below),
+        node("add", line=9 + below),
+    ]
+
+
+BROKEN = MODEL.replace("        y = mul(x)", "        print(x)\n        y = mul(x)")
+
+
+def told(base: Recording, run: Recording) -> list[tuple[str, str]]:
+    """What changed in the model, which comes first, and why."""
+    found = difference(base, run).effects
+    kinds = [one.kind for one in found]
+    assert kinds == sorted(kinds, key=lambda kind: kind not in ("failure", "operation"))
+    return [(one.words, one.cause) for one in found if one.kind == "operation"]
+
+
+def test_what_changed_in_the_model_is_told_before_a_new_break() -> None:
+    """Also where the edited line is another one than that of the operation."""
+    base = recorded(MODEL, model())
+    for before, after, nodes, words in (
+        ("Dropout(0.1)", "Dropout(0.2)", model(dropout="x, 0.2", below=1),
+         "dropout is given 0.2, was 0.1"),
+        ("ReLU()", "GELU()", model("gelu", below=1), "act computes gelu instead of relu"),
+    ):  # fmt: skip
+        run = recorded(BROKEN.replace(before, after), nodes[:2], nodes[2:])
+        ((said, cause),) = told(base, run)
+        assert said == words
+        assert cause.endswith(after)
+    run = recorded(BROKEN, model(below=1)[:2], model(below=1)[2:])
+    assert told(base, run) == [], "only the graph is cut"
+
+
+def test_what_a_break_leaves_to_python_is_not_gone_from_the_model() -> None:
+    kept = [one for one in model(below=1) if one.module != "act"]
+    site = GraphBreak(
+        compile_id="0/0", attempt=0, gb="", type="print", context="", explanation="", hints=(),
+        location=Location(file="m.py", line=6),
+    )  # fmt: skip
+    run = recorded(BROKEN, kept[:1], kept[1:], more=(site,))
+    assert told(recorded(MODEL, model()), run) == []
+    added = recorded(MODEL.replace("add(y)", "tanh(add(y))"), [*model(), node("tanh", line=9)])
+    assert told(added, run) == [("tanh is gone", "m.py:10 is edited: return add(y)")]
+
+
+def test_what_a_side_that_failed_did_not_reach_is_unknown() -> None:
+    failed = Failure(type="RuntimeError", message="no", doing="call 1")
+    text = MODEL.replace("        y = mul(x)\n        return add(y)", "        raise RuntimeError")
+    text = text.replace("ReLU", "GELU")
+    base, run = recorded(MODEL, model()), recorded(text, model("gelu")[:2], more=(failed,))
+    for pair, words in (
+        ((base, run), "act computes gelu instead of relu"),
+        ((run, base), "act computes relu instead of gelu"),
+    ):
+        ((said, cause),) = told(*pair)
+        assert said == words
+        assert cause.startswith("m.py:4 is edited: self.act = ")
+
+
+def test_operations_on_sizes_are_not_the_model_s() -> None:
+    size = structs.replace(node("size", line=8), op="call_method", value=None)
+    half = structs.replace(node("operator.floordiv", line=8), value=None)
+    written = structs.replace(node("operator.setitem", line=8), value=None)
+    found = effects(model(), [*model()[:3], size, half, written, model()[3]])
+    assert found == ["setitem is new"]
+
+
+def test_a_recompile_does_not_tell_a_change_again() -> None:
+    def twice(*nodes: Node) -> Recording:
+        first, second = (graph(*nodes).records[0] for _ in range(2))
+        assert isinstance(second, Graph)
+        return Recording([first, structs.replace(second, id="0/1", compile_id="0/1")])
+
+    (effect,) = difference(twice(*model()), twice(*model(), node("tanh", line=9))).effects
+    assert (effect.words, effect.count) == ("tanh is new", 1)
+
+
+def test_an_edit_elsewhere_is_no_cause_if_a_definition_was_edited_too() -> None:
+    """Which of the two changed a value in a function that neither touched is unknown."""
+    text = MODEL.replace("Dropout(0.1)", "Dropout(make(0.1))").replace("mul(x)", "mul(x, 2)")
+    nodes = model()
+    nodes[2] = structs.replace(nodes[2], args="x, 2.5")
+    nodes[3] = structs.replace(nodes[3], args="y, 1.5")
+    base = model()
+    base[2], base[3] = (
+        structs.replace(base[2], args="x, 1.5"),
+        structs.replace(base[3], args="y, 0.5"),
+    )
+    assert [cause for _, cause in told(recorded(MODEL, base), recorded(text, nodes))] == [
+        "m.py:8 is edited: y = mul(x, 2)", "",
+    ]  # fmt: skip

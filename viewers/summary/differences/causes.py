@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine
@@ -72,7 +72,7 @@ def edits_of(alignment: Alignment) -> tuple[EditedLines, ...]:
 
 class Causes:
     """Finds the cause of an effect at a place. `lines`: where effects were seen, which tells an
-    edit that matters from a comment; an edit above a call into a library is not among them."""
+    edit that matters from others; an edit above a call into a library is not among them."""
 
     def __init__(
         self,
@@ -82,28 +82,43 @@ class Causes:
         lines: Sequence[MatchedLine],
     ) -> None:
         edits = [edit for edit in edits_of(alignment) if edit.is_code]
-        self._edits = [edit for edit in edits if any(edit.covers(line) for line in lines)]
         self._others = edits
         self._captured = _captured_functions(alignment)
+        self._defined = _definitions(alignment, {edit.file for edit in edits})
+        self._edits = [edit for edit in edits if any(edit.covers(line) for line in lines)]
         self._lines = lines
         self._given = [*settings, *versions]
         self._alignment = alignment
 
-    def of(self, *lines: MatchedLine) -> str:
-        """The edit at one of these lines; else the settings or versions that differ; else the only
-        edit at a line of an effect; else the only one in a function that was captured, or at all.
-        "" if that leaves several, or none."""
+    def of(self, *lines: MatchedLine, module: str = "") -> str:
+        """The edit at one of these lines, or where the module was made; else the settings or
+        versions that differ; else the only edit at a line of an effect, if no definition was
+        edited; else the only one in a function that was captured, or at all. "" if that leaves
+        several, or none."""
         for line in lines:
             for edit in self._edits:
                 if edit.covers(line):
                     return self._words(edit, line)
+        for name in reversed(module.split(".")):
+            made = [
+                (edit, at)
+                for at in self._defined.get(name, ())
+                for edit in self._others
+                if edit.covers(at)
+            ]
+            if len({edit for edit, _ in made}) == 1:
+                return self._words(*made[0])
         if self._given:
             return ", ".join(
                 f"{change.name} {change.before or 'default'} → {change.after or 'default'}"
                 for change in self._given
             )
-        if len(self._edits) == 1:
-            only = self._edits[0]
+        defined = {line for found in self._defined.values() for line in found}
+        known = [
+            edit for edit in self._others if edit in self._edits or any(map(edit.covers, defined))
+        ]
+        if len(known) == 1 and known == self._edits:
+            only = known[0]
             return self._words(only, next(line for line in self._lines if only.covers(line)))
         if self._edits:
             return ""
@@ -148,6 +163,23 @@ def _captured_functions(alignment: Alignment) -> set[MatchedLine]:
             for span in _functions("\n".join(recording.source(file))):
                 if seen & set(span):
                     found |= {MatchedLine(name, line, gone) for line in span}
+    return found
+
+
+def _definitions(alignment: Alignment, files: Collection[str]) -> dict[str, list[MatchedLine]]:
+    """The lines of either side that set attributes of objects, by name, in these files."""
+    found: dict[str, list[MatchedLine]] = {}
+    for file in files:
+        sides = ((alignment.run, file, False), (alignment.base, alignment.base_file(file), True))
+        for recording, name, gone in sides:
+            for node in ast.walk(statements("\n".join(recording.source(name)))):
+                if not isinstance(node, ast.Assign):
+                    continue
+                for target in node.targets:
+                    if isinstance(target, ast.Attribute):
+                        lines = range(node.lineno, (node.end_lineno or node.lineno) + 1)
+                        at = [MatchedLine(file, line, gone) for line in lines]
+                        found.setdefault(target.attr, []).extend(at)
     return found
 
 

@@ -1,9 +1,9 @@
 """What a change did to compilation, in words: by cost, each effect with its cause.
 
 The order is that of what a reader has to know first. It begins with whether the model still runs
-and computes the same. Then comes what adds graphs and compiles (breaks, eager fallbacks,
-recompiles, sizes), and what the kernels compute and how. Memory, caches and the time to compile
-come last.
+and computes the same, and with what changed in the model itself. Then comes what adds graphs and
+compiles (breaks, eager fallbacks, recompiles, sizes), and how the kernels compute. Memory, caches
+and the time to compile come last.
 """
 
 from __future__ import annotations
@@ -13,24 +13,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from tcw.compiler.trace.matching import base_graph
+from tcw.compiler.trace.records import Guards
 from tcw.viewers.collected import grouped
 from tcw.viewers.labels import kernel_label
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.budget import ERROR, FactStanding
-from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine
+from tcw.viewers.summary.differences.alignment import Alignment, MatchedLine, matched_line
 from tcw.viewers.summary.differences.cache_changes import cache_changes
-from tcw.viewers.summary.differences.causes import Causes, edits_of
+from tcw.viewers.summary.differences.causes import Causes
 from tcw.viewers.summary.differences.decision_changes import unnumbered
-from tcw.viewers.summary.differences.fact_changes import FactChanges
+from tcw.viewers.summary.differences.fact_changes import FactChanges, FactCount
 from tcw.viewers.summary.differences.figures import SettingChange
-from tcw.viewers.summary.differences.operation_changes import (
-    OperationChange,
-    by_module,
-    in_every_layer,
-    inputs_together,
-    operation_changes,
-    operation_words,
-)
+from tcw.viewers.summary.differences.model_changes import model_changes
+from tcw.viewers.summary.differences.operation_changes import OperationChange, operation_words
 from tcw.viewers.summary.facts import WRONG_RESULTS, real_kernels
 from tcw.viewers.summary.on_stack import ON_STACK
 from tcw.viewers.words import bytes_change, error_text, listed, plural
@@ -66,6 +61,8 @@ class Effect:
     """How often, in as many graphs, layers or kernels."""
     cause: str = ""
     """`gpt.py:41 is new: print(x)`, `mode default → max-autotune`; "" if it was not found."""
+    module: str = ""
+    """Of an operation: the path of the module that it ran in."""
 
 
 _KINDS: dict[str, EffectKind] = {
@@ -79,58 +76,59 @@ _TONES: dict[FactStanding, EffectTone] = {"worse": "bad", "different": "neutral"
 
 
 def _of_facts(facts: FactChanges, *groups: str) -> Iterator[Effect]:
+    return (effect for _, effect in _changed(facts, *groups))
+
+
+def _changed(facts: FactChanges, *groups: str) -> Iterator[tuple[FactCount, Effect]]:
     """What is new in these groups, then what is gone."""
     for group in groups:
         for count in sorted(facts.changed(group), key=lambda count: bool(count.before)):
             if count.fact.name != WRONG_RESULTS and not ON_STACK.match(count.fact.name):
                 change = count.change
                 tone = _TONES[change.standing]
-                yield Effect(_KINDS[group], tone, change.words, line=count.line)
+                yield count, Effect(_KINDS[group], tone, change.words, line=count.line)
+
+
+def _of_sizes(alignment: Alignment, facts: FactChanges, group: str) -> Iterator[Effect]:
+    """Sizes that are specialised now, or recompiles for their values, with the line that made torch
+    treat them as constants, if there is one."""
+    places = {
+        size.name: matched_line(size.location)
+        for guards in alignment.run.all(Guards)
+        for size in guards.specialised
+    }
+    for count, effect in _changed(facts, group):
+        place = places.get(count.fact.subject or count.fact.name) if effect.tone == "bad" else None
+        yield replace(effect, line=place or effect.line)
 
 
 def effects_of(difference: Difference, alignment: Alignment) -> tuple[Effect, ...]:
     """All effects, the most important first. Empty if only times differ."""
     facts = difference.facts
-    operations = operation_changes(alignment)
-    sizes = sorted(_of_facts(facts, "size"), key=lambda fact: fact.tone != "bad")
+    sizes = sorted(_of_sizes(alignment, facts, "size"), key=lambda fact: fact.tone != "bad")
     lost = [size for size in sizes if size.tone == "bad"]
     found = [
-        *_of_facts(facts, "failure"),
-        *_numerics(facts),
         *_of_facts(facts, "break", "eager"),
         *lost,
-        *_of_facts(facts, "recompile"),
+        *_of_sizes(alignment, facts, "recompile"),
         *(_backwards(alignment) if all(facts.complete) else ()),
         *sizes[len(lost) :],
         *_of_facts(facts, "condition"),
         *_graphs(facts),
     ]
-    if any(one.kind in OTHER_GRAPHS for one in found):
-        # graphs that are cut elsewhere have other kernels throughout; edited lines still tell
-        edits = edits_of(alignment)
-        operations = tuple(
-            change
-            for change in operation_changes(alignment, whole=True)
-            if change.line is not None and any(edit.covers(change.line) for edit in edits)
-        )
-        found += _operations(in_every_layer(operations))
-    else:
-        changes = tuple(in_every_layer(by_module(operations, alignment)))
-        # where operations only went, that is what happened to the fusions too
-        first = [
-            change for change in changes if change.telling or all(change.gone for change in changes)
-        ]
-        first.sort(key=lambda change: change.kind.startswith("many"))
-        found += _operations(inputs_together(first))
+    cut = not all(facts.complete) or any(one.kind in OTHER_GRAPHS for one in found)
+    model = model_changes(alignment, facts, cut)
+    wrong = [*_of_facts(facts, "failure"), *_numerics(facts)]
+    found = [*wrong, *_operations(model), *found]
+    if not cut:
         found += _larger_errors(facts)
         found += _engines(difference)
         found += _fusions(difference)
-        found += _operations(change for change in changes if change not in first)
         found += [*_kernels(difference), *_memory(difference)]
     found += _of_facts(facts, "cudagraph-skip", "cudagraph-again")
     found += cache_effects(alignment, facts)
-    lines = [one.line for one in found if one.line is not None]
-    lines += [operation.line for operation in operations if operation.line is not None]
+    of_compile = sorted(found, key=lambda one: one.kind == "operation")
+    lines = [one.line for one in of_compile if one.line is not None]
     causes = Causes(
         alignment,
         [setting for setting in difference.settings if setting.name not in _NOT_CAUSES],
@@ -152,7 +150,7 @@ def _cause(effect: Effect, causes: Causes) -> str:
     """What caches serve needs no cause besides the run before."""
     if effect.kind == "cache" and effect.tone == "good":
         return ""
-    return causes.of(*([effect.line] if effect.line else []))
+    return causes.of(*([effect.line] if effect.line else []), module=effect.module)
 
 
 def _grouped(effects: Iterable[Effect]) -> Iterator[tuple[Effect, int]]:
@@ -225,9 +223,9 @@ def _graphs(facts: FactChanges) -> Iterator[Effect]:
 
 
 def _operations(changes: Iterable[OperationChange]) -> Iterator[Effect]:
-    return (
-        Effect("operation", "neutral", operation_words(change), change.line) for change in changes
-    )
+    for change in changes:
+        words = operation_words(change)
+        yield Effect("operation", "neutral", words, change.line, module=change.module)
 
 
 def _engines(difference: Difference) -> Iterator[Effect]:

@@ -6,7 +6,7 @@ an edit does not make another one, and what a side that failed lacks is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,9 +29,11 @@ class FactCount:
 
     @property
     def change(self) -> FactChange:
-        """Of a fact that only one side has."""
-        fact, before, after = self.fact, *(1 if one else None for one in (self.before, self.after))
-        name = (fact.title or fact.name) + (fact.more if after else "")
+        """Of a fact that only one side has, or one more often."""
+        both = bool(self.before and self.after)
+        before, after = ((one if both else 1) if one else None for one in (self.before, self.after))
+        fact = self.fact
+        name = (fact.title or fact.name) + (fact.more if after and not both else "")
         standing = standing_of(fact.group, fact.name, before, after)
         return FactChange(fact.group, name, before, after, standing)
 
@@ -56,10 +58,14 @@ class FactChanges:
 
     @cached_property
     def counts(self) -> tuple[FactCount, ...]:
-        """All of both, the run's first."""
+        """All of both, the run's first. A recompile for other values of the same is the same."""
         base, run = self._alignment.base, self._alignment.run
         old = self._keyed(listed_facts(base, self.before), gone=True)
         new = self._keyed(listed_facts(run, self.after), gone=False)
+        others = {_subject(found): key for key, found in old.items() if key not in new}
+        for key in [key for key in new if key not in old]:
+            if (subject := _subject(new[key])) and (other := others.pop(subject, None)):
+                old[key] = old.pop(other)
         return tuple(
             FactCount(
                 *(new.get(key) or old[key])[0],
@@ -87,11 +93,20 @@ class FactChanges:
         )
 
     def changed(self, *groups: str) -> list[FactCount]:
-        """Facts that only one side has, as far as the other is known."""
+        """Facts that only one side has, or recompiles that one has more often, as far as the other
+        is known."""
         known = (True, True) if groups == ("failure",) else self.complete
         return [
             count
             for count in self.counts
             if count.fact.group in groups
-            if (known[0] and not count.before) or (known[1] and not count.after)
+            if (known[0] and not count.before)
+            or (known[1] and not count.after)
+            or (all(known) and count.fact.subject and count.before != count.after)
         ]
+
+
+def _subject(found: Sequence[tuple[Fact, MatchedLine | None]]) -> Hashable:
+    """Of a recompile, what changed and where; None of another fact."""
+    fact, at = found[0]
+    return (fact.subject, at) if fact.subject else None
