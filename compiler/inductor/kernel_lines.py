@@ -21,6 +21,7 @@ from torch import fx
 
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
+from tcw.compiler.inductor.loop_bodies import LOWERED_NODE
 
 Origin = tuple[str, str]
 """(lowered node, or "" if only the scheduler node is known; scheduler node)."""
@@ -39,10 +40,6 @@ _maps: OrderedDict[str, dict[int, Origin]] = OrderedDict()
 def origins_of_lines(text: str) -> dict[int, Origin]:
     """Origin of each line (from 1) of a kernel's printed text; {} if unknown."""
     return _maps.get(text, {})
-
-
-_KEY = "lowered_node"
-"""Key in the `meta` of a loop body's operations: name of the lowered node that they belong to."""
 
 
 class _Active:
@@ -81,7 +78,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     def tag_operation(operation: Any, *_: Any, **__: Any) -> None:
         if active.node:
-            operation.meta[_KEY] = active.node
+            operation.meta[LOWERED_NODE] = active.node
 
     class Mark(DeferredLine):  # type: ignore[misc]
         """A buffer entry that prints nothing: the origin of the next line."""
@@ -111,7 +108,9 @@ def install(recorder: Recorder) -> Uninstall:
                 if is_kernels_own(self, kernel):
                     node = getattr(kernel, "current_node", None)
                     operation = node.get_name() if node is not None else ""
-                    self._lines.append(Mark((shim.current_node.meta.get(_KEY, ""), operation)))
+                    self._lines.append(
+                        Mark((shim.current_node.meta.get(LOWERED_NODE, ""), operation))
+                    )
             original(self, line)
 
         return write

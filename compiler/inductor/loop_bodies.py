@@ -14,9 +14,12 @@ from typing import Any
 from msgspec import structs
 
 from tcw.compiler.graphs.tensors import size
+from tcw.compiler.trace.loop_nests import COSTLY
 from tcw.compiler.trace.records import LoopLine
 
 _STORES = ("store", "store_reduction", "partial_accumulate")
+LOWERED_NODE = "lowered_node"
+"""Key in the `meta` of a loop body's operations: name of the lowered node that they belong to."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,7 @@ def _block(block: Any, indices: dict[str, str], depth: int) -> Iterator[LoopLine
                 result="" if node.target in _STORES else node.name,
                 operation=_called(node.target),
                 arguments=tuple(arguments),
+                node=node.meta.get(LOWERED_NODE, "") if node.target in COSTLY else "",
             )
             texts[node] = node.name
 

@@ -9,6 +9,13 @@ _LOOP = re.compile(r"\s*for\s*\(")
 _HELPER = re.compile(r"\s*for\s*\(\s*int \w+ = 0;")
 """A loop over accumulators, one per thread or lane: not a nest."""
 
+COSTLY = frozenset({
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cos", "cosh", "digamma", "erf",
+    "erfc", "erfinv", "exp", "exp2", "expm1", "lgamma", "log", "log10", "log1p", "log2", "pow",
+    "rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh",
+})  # fmt: skip
+"""Operations of loop bodies that take many instructions for an element, named as in ATen."""
+
 
 @dataclass(frozen=True, slots=True)
 class LoopNest:

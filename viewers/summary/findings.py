@@ -19,6 +19,7 @@ from tcw.viewers.collected import grouped
 from tcw.viewers.command_line import command_line
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.breaks import BreakSite, Crossings, ordered_advice
+from tcw.viewers.summary.code_faults import code_faults
 from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
 from tcw.viewers.summary.fixes import best_of
 from tcw.viewers.summary.numerics import rejected_words
@@ -39,6 +40,8 @@ from tcw.viewers.words import (
 FindingKind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
 _SHORT_MS = 0.05
 """An eager call of less time is shorter than what calling compiled code may take by itself."""
+_FAULTS = 3
+"""At most this many of what generated code does badly are named."""
 
 
 @dataclass(frozen=True)
@@ -180,22 +183,33 @@ def with_trials(findings: Sequence[Finding], trials: Sequence[FixTrial]) -> tupl
 def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
     """A finding for a result slower than eager that no other finding explains."""
     speed, settings = recording.speed, recording.settings
-    if speed is None or settings is None or speed.in_noise or speed.speedup >= 1:
+    if speed is None or settings is None:
         return []
-    if speed.compiled_again or any(_slows(finding) for finding in found):
+    if speed.compiled_again and not any(finding.kind != "cudagraph" for finding in found):
+        graphs = plural(speed.compiled_again, "graph")
+        title = f"calls with the same inputs compile again: {graphs} in the timed rounds"
+        return [Finding("slower", "again", title)]
+    if speed.in_noise or speed.speedup >= 1 or speed.compiled_again:
+        return []
+    if any(_slows(finding) for finding in found):
         return []
     look = Advice(
         text="It breaks a call down, kernel by kernel", code=command_line("profile", settings)
     )
     captured = any(graph.kind == "captured" for graph in recording.graphs.values())
+    faults = code_faults(recording)
     cause = "; the cause was not found" if captured else ": torch.compile captured no graph"
+    place, notes = None, tuple(fault.text for fault in faults[1:_FAULTS])
+    if faults:
+        cause, place = f": {faults[0].text}", place_of(recording, faults[0].location)
     fixes: tuple[Advice, ...] = (look,) if captured else ()
     if captured and speed.eager_ms < _SHORT_MS:
         cause = ": it is so short that guards and wrappers outweigh what is saved"
         fixes = (Advice(text="Compile a larger part of the program, or more data in a call"), look)
     more = f"+{milliseconds_text(speed.compiled_ms - speed.eager_ms)}"
     cost = "slower" if speed.noise >= USELESS else more
-    return [Finding("slower", cost, f"each call is slower than eager{cause}", fixes=fixes)]
+    title = f"each call is slower than eager{cause}"
+    return [Finding("slower", cost, title, place, fixes, notes=notes)]
 
 
 def _slows(finding: Finding) -> bool:

@@ -26,6 +26,9 @@ class LoopLine(Part):
     operation: str = ""
     arguments: tuple[str, ...] = ()
     """Buffers, names of results, index expressions, constants, dtypes."""
+    node: str = ""
+    """Of a costly operation (`loop_nests.COSTLY`) of Inductor: the node of the lowered graph that
+    it belongs to."""
 
     @property
     def text(self) -> str:

@@ -125,7 +125,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "Buffer": _fields(name=W, reuses=W, alias_of=W, label=W),
     "Kernel": _fields("id graph", name=W, label=W, text=C, nodes=W, origins=W, no_line=W),
     "KernelLine": _fields(nodes=W),
-    "LoopLine": _fields("variable size operation", result=W, arguments=W),
+    "LoopLine": _fields("variable size operation", result=W, arguments=W, node=W),
     "NestLoops": _fields(nodes=W, text=C),
     "KernelBinary": _fields(
         "kernel arch configuration", ttir=C, ttgir=C, llir=C, ptx=C, sass=C, error=D

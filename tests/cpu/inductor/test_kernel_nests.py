@@ -9,6 +9,8 @@ import torch
 
 from tcw.compiler.inductor.kernel_nests import NestMember, joined_nest
 from tcw.compiler.trace.records import Kernel
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.code_faults import code_faults
 from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
 from tests.cpu.inductor.recorded import Recorded, record
 from tests.inductor_loops import loops_in, nest_text
@@ -93,3 +95,21 @@ def test_parts_share_only_the_outer_loops() -> None:
     assert drawn([[INSIDE], [INSIDE]], 1).count("p0 in 8") == 1
     assert drawn([[INSIDE], [INSIDE]], 1).count("p1 in 4") == 2
     assert drawn([[INSIDE], [INSIDE]], 0).count("p0 in 8") == 2
+
+
+def computed(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    a = torch.cos(x) * 2
+    return a.sum(1), a[:, ::4] + 1
+
+
+def computed_once(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    a = torch.cos(x) * 2
+    return a * x, a + 1
+
+
+def test_a_value_that_two_nests_compute_is_found() -> None:
+    """Two results of one loop keep the cosine in a register."""
+    x = torch.ones(64, 4096)
+    kinds = {one.kind for one in code_faults(Recording(record(computed, x)[0].records))}
+    assert {"computed again", "no vectors"} <= kinds
+    assert code_faults(Recording(record(computed_once, x)[0].records)) == ()

@@ -19,7 +19,9 @@ from tcw.compiler.trace.records import (
     Location,
     Numerics,
     OutputError,
+    Partition,
     Phase,
+    SavedValue,
     Speed,
 )
 from tcw.viewers.markdown.report import report
@@ -116,6 +118,25 @@ def test_a_slower_result_is_a_finding() -> None:
     eager = EagerFallback(reason="unsupported", kind="other", function="forward", call=1)
     explained = summary([*records[:-1], eager, traces.end()]).findings
     assert [one.kind for one in explained] == ["fallback"]
+
+
+def test_a_slower_result_names_what_its_code_does_badly() -> None:
+    again = SavedValue(node="exp", choice="recomputed", bytes=1 << 20, location=traces.at(7))
+    split = Partition(
+        compile_id="0/0", joint="0/0/joint", forward="0/0/forward", backward="0/0/backward",
+        values=(again,),
+    )  # fmt: skip
+    records = [*traces.clean()[:-3], split, traces.speed(1.0, 2.0), traces.end()]
+    (finding,) = summary(records).findings
+    assert "computes exp of the forward again" in finding.title
+    assert finding.place is not None
+    assert finding.place.line == 7
+
+
+def test_calls_that_compile_again_while_they_are_timed_need_attention() -> None:
+    again = msgspec.structs.replace(traces.speed(1.0, 2.0), compiled_again=3)
+    (finding,) = summary([*traces.clean()[:-3], again, traces.end()]).findings
+    assert (finding.kind, finding.cost) == ("slower", "again")
 
 
 def test_a_difference_lost_in_the_noise_of_a_busy_machine_is_not_measured() -> None:

@@ -5,18 +5,22 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from tcw.compiler.trace.matching import base_graph
 from tcw.compiler.trace.records import (
     AnyRecord,
     Decided,
     EagerOperation,
     Graph,
+    KernelNests,
     KernelPrecision,
     Lowered,
+    NestTime,
     Node,
     Partition,
     Recompile,
     Region,
     SavedValue,
+    SchedulerNode,
     TensorMeta,
     Text,
 )
@@ -24,8 +28,17 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.summary.profile import profile_of
 from tcw.viewers.summary.profile.causes.cause import Cause
 from tcw.viewers.summary.profile.causes.step_words import bare, counted, named, split_arguments
+from tests.inductor_loops import nest_in
 from tests.no_torch import profiles
-from tests.no_torch.profile_building import FILE, Call, at, attention_node, captured, mask_nodes
+from tests.no_torch.profile_building import (
+    FILE,
+    Call,
+    at,
+    attention_node,
+    captured,
+    mask_nodes,
+    timed,
+)
 from tests.no_torch.viewers.profile.conftest import cause, profiled
 
 FIRST = {
@@ -205,6 +218,26 @@ def test_dynamic_sizes_are_tried_only_where_a_number_changed() -> None:
     assert ("--dynamic",) not in [
         suggestion.options for suggestion in cause(function, "recompile").suggestions
     ]
+
+
+def test_a_loop_that_uses_no_vectors_has_its_time() -> None:
+    call = Call()
+    step = call.kernel("cpp_fused_sin", "sin", [24], 90.0, ("sin",))
+    ran = call.operation("aten.sin.default", 24, 9.0)
+    call.region("sin", [step], [ran], 1.0)
+    graph = call.kernels[0].graph
+    node = SchedulerNode(
+        graph=graph, name="op0", kind="pointwise", origins=("sin",), label="sin",
+        nest=nest_in("for p0 in 65536:\n  load = load(x, 4*p0)\n"),
+    )  # fmt: skip
+    scalar = Decided(
+        id="tcw/0/0/inference/vector/sin", graph=base_graph(graph), kind="vector", default="1",
+        choice="1", reason="whose elements lie apart",
+    )  # fmt: skip
+    times = KernelNests(graph=graph, kernel="k0", call=1, nests=(NestTime(line=3, time=timed(70)),))
+    call.kernels[0] = structs.replace(call.kernels[0], nodes=("op0",), loops=(3,))
+    found = cause(call.done(before=[captured(), node, scalar, times]), "loops")
+    assert found.title.endswith("whose elements lie apart: 70.0 µs")
 
 
 def test_a_decision_can_be_overridden() -> None:

@@ -15,7 +15,7 @@ from tcw.viewers.summary.profile.causes.break_costs import breaks
 from tcw.viewers.summary.profile.causes.calls import copies, fallbacks, libraries
 from tcw.viewers.summary.profile.causes.capture import only_captured, recomputed, removed
 from tcw.viewers.summary.profile.causes.cause import Cause
-from tcw.viewers.summary.profile.causes.generated_code import spills, threads
+from tcw.viewers.summary.profile.causes.generated_code import loops, spills, threads
 from tcw.viewers.summary.profile.causes.host import host_bound
 from tcw.viewers.summary.profile.causes.padding import padding
 from tcw.viewers.summary.profile.causes.recompile_costs import recompiles
@@ -28,7 +28,7 @@ Look = Callable[[Index, Sequence[RegionRow]], Iterable[Cause]]
 
 LOOKS: tuple[Look, ...] = (
     wrong_results, recompiles, attention, branches, padding, spills, fallbacks, copies, recomputed,
-    threads, libraries, only_captured, host_bound, slower, removed, fused, breaks,
+    threads, loops, libraries, only_captured, host_bound, slower, removed, fused, breaks,
 )  # fmt: skip
 """Specific looks first. Breaks come last: what they split is also lost or won as a region."""
 

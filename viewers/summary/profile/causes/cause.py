@@ -23,7 +23,7 @@ from tcw.viewers.summary.profile.rows import RegionRow
 
 CauseKind = Literal[
     "precision", "recompile", "break", "attention", "padding", "spill", "threads", "copies",
-    "fallback", "library", "capture", "recomputed", "host", "slower", "fused", "removed",
+    "fallback", "library", "capture", "recomputed", "loops", "host", "slower", "fused", "removed",
 ]  # fmt: skip
 
 

@@ -1,12 +1,13 @@
-"""Kernels slow because of their code: spilled registers, unused threads."""
+"""Kernels slow because of their code: spilled registers, unused threads, wasteful loops."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from tcw.compiler.trace.matching import base_graph
-from tcw.compiler.trace.records import Advice, Decided, Kernel, KernelBinary
+from tcw.compiler.trace.records import Advice, Kernel, KernelBinary, KernelNests
 from tcw.viewers.labels import kernel_label
+from tcw.viewers.summary.code_faults import CodeFault, code_faults, decision_of
+from tcw.viewers.summary.place import place_of
 from tcw.viewers.summary.profile.causes.cause import (
     MAX_AUTOTUNE,
     Cause,
@@ -17,7 +18,7 @@ from tcw.viewers.summary.profile.causes.cause import (
 )
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
-from tcw.viewers.words import bytes_text, plural
+from tcw.viewers.words import bytes_text, plural, seconds_text
 
 
 def spills(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
@@ -64,7 +65,7 @@ def threads(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         if row.standing != "lost" or not alone or not row.operations:
             continue
         first = alone[0]
-        decided = _decision(index, first)
+        decided = decision_of(index.recording, first, "threads")
         notes = [f"eager's operations may use all {count} threads"]
         suggestions = other_engine(index)
         if decided is not None:
@@ -88,18 +89,44 @@ _THREADED = ("omp parallel", "omp for", "GOMP_parallel", "parallel(")
 def _one_thread(index: Index, kernel: Kernel) -> bool:
     if kernel.language != "cpp":
         return False
-    decided = _decision(index, kernel)
+    decided = decision_of(index.recording, kernel, "threads")
     if decided is not None:
         return decided.choice == "one"
     text = index.recording.text(kernel.text)
     return bool(text) and not any(word in text for word in _THREADED)
 
 
-def _decision(index: Index, kernel: Kernel) -> Decided | None:
-    """The engine's decision about the threads of a kernel, if it made one."""
-    graph = base_graph(kernel.graph)
-    for decided in index.recording.decisions.taken("threads", graph, f"{graph}/lowered"):
-        named = decided.id.rpartition("/")[2].partition("#")[0]
-        if any(name in kernel.origins for name in named.split("+")):
-            return decided
-    return None
+def loops(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
+    """Loops that compute a value again, use no vectors, or read memory with gaps."""
+    by_kernel: dict[str, list[CodeFault]] = {}
+    for fault in code_faults(index.recording):
+        if fault.kind in ("computed again", "no vectors", "strided reads"):
+            for kernel in fault.kernels:
+                by_kernel.setdefault(kernel, []).append(fault)
+    nests = {
+        (record.kernel, nest.line): nest.time.median
+        for record in index.recording.all(KernelNests)
+        if record.call == index.head.call
+        for nest in record.nests
+    }
+    for row in rows:
+        kernels = dict.fromkeys(step.kernel for step in row.steps)
+        found = [fault for kernel in kernels for fault in by_kernel.get(kernel, ())]
+        if row.standing != "lost" or not found or not row.operations:
+            continue
+        taken = (_timed(fault, nests) for fault in found)
+        first, *notes = dict.fromkeys(taken)
+        yield cause_of(
+            row,
+            kind="loops",
+            title=first,
+            notes=tuple(notes[:3]),
+            place=place_of(index.recording, found[0].location),
+            suggestions=other_engine(index),
+        )
+
+
+def _timed(fault: CodeFault, nests: Mapping[tuple[str, int], float]) -> str:
+    """What a loop does, with its time where each nest was timed."""
+    known = [nests[key] for kernel in fault.kernels if (key := (kernel, fault.line)) in nests]
+    return f"{fault.text}: {seconds_text(sum(known))}" if known else fault.text
