@@ -25,6 +25,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -233,7 +234,8 @@ def _works(row: Row) -> bool:
     return any(not fix["wrong"] for fix in row["fixes"])
 
 
-def _joined(files: list[Path]) -> list[Row]:
+def joined(files: Iterable[Path]) -> list[Row]:
+    """The rows of several runs: for each program, the latest."""
     rows = (json.loads(line) for file in files for line in file.read_text().splitlines())
     return sorted({row["name"]: row for row in rows}.values(), key=lambda row: str(row["name"]))
 
@@ -251,7 +253,7 @@ def main() -> int:
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing")
     arguments = parser.parse_args()
     if arguments.join:
-        print(table(_joined(arguments.join)))
+        print(table(joined(arguments.join)))
         return 0
     chosen = list(cases(arguments.name))
     if arguments.check:
