@@ -13,7 +13,7 @@ before each call. Then all calls run compiled, with and without it, and eagerly 
 state compared with `torch.testing.assert_close`. Nothing of tcw judges.
 
 A fix works if a count falls, none rises, no less runs in graphs, and the results are those of the
-eager program; one that carries ✓ (it was tried, with the same results and lower counts) has to.
+eager program. What carries ✓, which an idea does not, has to work: else the exit code is 1.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
@@ -65,18 +67,14 @@ def findings_of(report: Row) -> list[Row]:
 
 
 def right_cause(case: Case, findings: list[Row]) -> bool:
-    """Whether the first finding that has a place is at the line of a cause."""
-    for finding in findings:
-        place = finding.get("place")
-        if place:
-            kind = finding.get("kind", "")
-            return any(
-                Path(place["file"]).name == case.file.name
-                and place["line"] == cause.line
-                and (not kind or _kind(kind) == _kind(cause.kind) or cause.kind == "failure")
-                for cause in case.causes
-            )
-    return False
+    """Whether the first finding is at the line of a cause, and of its kind."""
+    first = findings[0] if findings else {"file": "", "line": None, "kind": ""}
+    return any(
+        Path(first["file"]).name == case.file.name
+        and first["line"] == cause.line
+        and _kind(first["kind"]) == _kind(cause.kind)
+        for cause in case.causes
+    )
 
 
 def _kind(kind: str) -> str:
@@ -86,20 +84,16 @@ def _kind(kind: str) -> str:
 def fix_of(shown: Row) -> Fix:
     """What is to be pasted of a finding's `fix`."""
     return Fix(
-        patch=shown.get("patch") or "",
-        settings=tuple(shown.get("settings") or ()),
-        compile=dict(shown.get("compile") or {}),
-        before_calls=tuple(shown.get("before_calls") or ()),
+        patch=shown["patch"],
+        settings=tuple(shown["settings"]),
+        compile=shown["compile"],
+        before_calls=tuple(shown["before_calls"]),
     )
 
 
 def ticked(shown: Row) -> bool:
-    """Whether the fix carries ✓: it was tried, something fell, and the results are the same."""
-    tried = shown.get("tried")
-    if not tried or tried.get("results") != "same":
-        return False
-    pairs = [tried[name] for name in ("breaks", "compiles", "graphs") if tried.get(name)]
-    return any(after < before for before, after in pairs)
+    """Whether the fix carries ✓: it was tried, and helps with the same results."""
+    return bool(shown["tried"]) and shown["safety"] != "idea"
 
 
 def row_of(case: Case, report: Row) -> Row:
@@ -128,16 +122,13 @@ def row_of(case: Case, report: Row) -> Row:
         row["before"] = before.counts
         for one in shown:
             if pasteable(one):
-                after, why = tried(case, fix_of(one), eager, before, one.get("safety", ""))
+                after, why = tried(case, fix_of(one), eager, before, one["safety"])
             else:
                 after, why = Run(), "nothing to paste"
             row["fixes"].append(
                 {
-                    "text": one.get("text", ""),
-                    "code": one.get("code", ""),
-                    "safety": one.get("safety", ""),
+                    **one,
                     "ticked": ticked(one),
-                    "tried": one.get("tried"),
                     "after": after.counts,
                     "wrong": why,
                 }
@@ -243,7 +234,8 @@ def _works(row: Row) -> bool:
     return any(not fix["wrong"] for fix in row["fixes"])
 
 
-def _joined(files: list[Path]) -> list[Row]:
+def joined(files: Iterable[Path]) -> list[Row]:
+    """The rows of several runs: for each program, the latest."""
     rows = (json.loads(line) for file in files for line in file.read_text().splitlines())
     return sorted({row["name"]: row for row in rows}.values(), key=lambda row: str(row["name"]))
 
@@ -256,12 +248,12 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="append a line of JSON a row")
     parser.add_argument("--jobs", type=int, default=1, help="recordings at the same time")
     parser.add_argument("--seconds", type=float, default=180.0, help="for one recording")
-    parser.add_argument("--until", default="", help="the last stage that tcw runs")
+    parser.add_argument("--options", default="", help="for tcw explain: '--until capture'")
     parser.add_argument("--check", action="store_true", help="check the programs, without tcw")
     parser.add_argument("--join", type=Path, nargs="+", metavar="FILE", help="measure nothing")
     arguments = parser.parse_args()
     if arguments.join:
-        print(table(_joined(arguments.join)))
+        print(table(joined(arguments.join)))
         return 0
     chosen = list(cases(arguments.name))
     if arguments.check:
@@ -269,7 +261,7 @@ def main() -> int:
         print("\n".join([*wrongs, f"{len(chosen) - len(wrongs)} of {len(chosen)} are in order"]))
         return int(bool(wrongs))
     rows: list[Row] = []
-    options = ["--until", arguments.until] if arguments.until else []
+    options = shlex.split(arguments.options)
     with ThreadPoolExecutor(arguments.jobs) as pool:
         asked = {pool.submit(explained, case, arguments.seconds, options): case for case in chosen}
         for report in as_completed(asked):

@@ -60,8 +60,9 @@ class Run:
     def counts(self) -> str:
         if self.error:
             return self.error
-        eager = f", {self.eager} eager" if self.eager else ""
-        return f"{self.graphs} graphs, {self.breaks} breaks, {self.compiles} compiles{eager}"
+        counted = {"graph": self.graphs, "break": self.breaks, "compile": self.compiles}
+        words = [f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counted.items()]
+        return ", ".join([*words, *([f"{self.eager} eager"] if self.eager else [])])
 
 
 class Counting(CompileCounter):
