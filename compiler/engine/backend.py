@@ -61,6 +61,18 @@ def backend(
     asked = MODES[mode or "default"]
     if (options or {}).get(CUDA_GRAPHS):
         asked = asked._replace(cuda_graphs=True)
+    return with_compilers(
+        graph_module, example_inputs, lambda kind: _compiler(kind, gate, asked), gate
+    )
+
+
+def with_compilers(
+    graph_module: fx.GraphModule,
+    example_inputs: Sequence[Any],
+    compiler: Callable[[GraphKind], Callable[..., Any]],
+    gate: Gate | None = None,
+) -> Callable[..., Any]:
+    """AOTAutograd as the engine uses it, around what `compiler` returns for each kind of graph."""
     may_train = _may_train(graph_module, example_inputs)
     kind: GraphKind = "forward" if may_train else "inference"
     graph = graph_id(current_compile_id(), kind)
@@ -71,9 +83,9 @@ def backend(
     example_inputs = subject.inputs
     with collection_paused(), _in_force(), resampling_whole(example_inputs):
         return aot_autograd(  # type: ignore[no-any-return]
-            fw_compiler=_compiler("forward", gate, asked),
-            bw_compiler=_compiler("backward", gate, asked),
-            inference_compiler=_compiler("inference", gate, asked),
+            fw_compiler=compiler("forward"),
+            bw_compiler=compiler("backward"),
+            inference_compiler=compiler("inference"),
             partition_fn=partial(partition, gate=gate),
             decompositions=decompositions(may_train),
             keep_inference_input_mutations=True,

@@ -9,7 +9,7 @@ from tcw.compiler.measure.calls.inputs import InputSet, described_arguments
 from tcw.compiler.measure.calls.runs import CompiledModel, Model, original_of, prepare
 from tcw.compiler.measure.precision.reference import Reference
 from tcw.compiler.measure.rounds.instructions import counter
-from tcw.compiler.trace.records import CallEnd, CallStart, Engine, Progress
+from tcw.compiler.trace.records import CallEnd, CallStart, Engine, Numerics, Progress
 from tcw.workbench.worker.backends import compiled, is_compiled, undo_compile
 from tcw.workbench.worker.before_calls import run_before_call
 from tcw.workbench.worker.blame import of_call
@@ -36,6 +36,10 @@ class EngineCalls:
         self.signature = parameters(self.original)
         self.compiled: Model = self.original
         self.reference: Reference | None = None
+        self.numerics: Numerics | None = None
+        """The verdict on all calls."""
+        self.wrong_kernel: str | None = None
+        """Id of the first wrong kernel, "" if none is; None if they were not compared."""
         self.entries = CacheEntries()
         self.children = 0.0
         self.instructions = counter()
@@ -58,7 +62,8 @@ class EngineCalls:
             if ended is not None:
                 return ended
         if self.reference is not None:
-            self.recorder.emit(self.reference.verdict())
+            self.numerics = self.reference.verdict()
+            self.recorder.emit(self.numerics)
         return "ok", None
 
     @property

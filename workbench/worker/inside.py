@@ -79,7 +79,7 @@ class Inside:
         if settings.profile:
             self._profiled(apart, inputs)
         if settings.verify:
-            verify_call(self.host, apart, inputs)
+            engine_calls.wrong_kernel = verify_call(self.host, apart, inputs)
         return ended
 
     def _settle(self, model: Model, eager: Model) -> int:

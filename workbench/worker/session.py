@@ -20,6 +20,7 @@ from tcw.compiler.measure.rounds.speed import time_engines
 from tcw.compiler.protocol.stages import reached
 from tcw.compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
 from tcw.workbench.worker.backends import applied, counting_calls, register, warn_if_replaced
+from tcw.workbench.worker.differences import explain_difference
 from tcw.workbench.worker.engine_calls import EngineCalls
 from tcw.workbench.worker.environment import environment
 from tcw.workbench.worker.failures import Ended, ended_by, failure_of
@@ -206,6 +207,8 @@ class Session:
             engines = [calls.as_compiled() for calls in done]
             with self._limit_for_all(fails=len(done) > 1):
                 time_engines(host_of(recorder), reference.twin.model, engines, sets)
+        for calls in done:
+            explain_difference(calls)
         return "ok", None
 
     def _limit_for_all(self, fails: bool) -> AbstractContextManager[Any]:

@@ -43,7 +43,13 @@ class WorkerRecorder(Recorder):
     run: list[Record] | None = None
     """The records of this run without `NOT_KEPT`, if the compile is driven."""
 
+    unwritten: list[Record] | None = None
+    """Gets all records instead of the trace, while a call is compiled again only to look at it."""
+
     def emit(self, record: Record) -> None:
+        if self.unwritten is not None:
+            self.unwritten.append(record)
+            return
         if self.run is not None and not isinstance(record, NOT_KEPT):
             self.run.append(record)
         if isinstance(record, FrameEnd) and record.status == "failed":

@@ -48,12 +48,13 @@ class ObservedGraph:
     """By index of the step."""
 
 
-def verify_call(host: Host, model: RecordedModel, inputs: InputSet) -> None:
-    """Verify the call that the settings name, on these inputs."""
+def verify_call(host: Host, model: RecordedModel, inputs: InputSet) -> str:
+    """Verify the call that the settings name, on these inputs. Returns the id of the first wrong
+    kernel; "" if there is none."""
     state = RandomState.now()
     try:
         run = prepare(model.model, inputs, host.settings.grad)
-        verify(host, model.records, model.collected, run, model.engine)
+        return verify(host, model.records, model.collected, run, model.engine)
     finally:
         state.restore()
 
@@ -64,12 +65,13 @@ def verify(
     graphs: Collected,
     run: Callable[[], Any],
     engine: Engine,
-) -> None:
+) -> str:
     """Make one call with every graph observed, and record each kernel's error.
 
     The records and graphs are those of one engine; `run` makes the call that the settings name. The
     first kernel outside its bound, for forward and backward separately, is cut out as a file; or
-    else the requested one, by id or name. What cannot be done is recorded; nothing fails.
+    else the requested one, by id or name. What cannot be done is recorded; nothing fails. Returns
+    the id of the first wrong kernel.
     """
     wanted, number = host.settings.repro, host.settings.profiled_call
     kernels = [record for record in records if isinstance(record, Kernel)]
@@ -90,7 +92,7 @@ def verify(
     except Exception as error:  # anything that the user's model raises on a later run
         reason = reason_of(error)
         host.emit(Warned(message=f"kernels were not compared: {reason}", asked=True))
-        return
+        return ""
     found = [
         (observed_graph, kernel, verdicts)
         for observed_graph in observed
@@ -118,6 +120,8 @@ def verify(
     for graph, reason in (*refused, *unnamed):
         if graph not in known:
             host.emit(Warned(message=f"kernels of {graph} were not compared: {reason}", asked=True))
+    wrong = (kernel.id for _, kernel, verdicts in found if any(v.within is False for v in verdicts))
+    return next(wrong, "")
 
 
 _FROM_A_CACHE = "its graph came from a cache, without its operations"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from tcw.compiler.trace.records.base import *
+from tcw.compiler.trace.records.session import Engine
 
 
 class Timed(Part):
@@ -108,3 +111,37 @@ class Numerics(Record):
     note: str = ""
     random: tuple[RandomOperation, ...] = ()
     """Operations that make them incomparable: Inductor draws other random numbers than eager."""
+
+
+StageOfResult = Literal["", "capture", "autograd", "passes", "kernels"]
+
+
+class WrongStage(Record):
+    """What makes the results of a call wrong: it was run again through one stage more each time, in
+    ATen, up to the first that shows the error."""
+
+    call: Count
+    engine: Engine
+    result: str
+    """The result that was looked at, as `OutputError.path`."""
+    stage: StageOfResult = ""
+    """"" if it was not found; `kernels` if every stage before is right."""
+    right: tuple[StageOfResult, ...] = ()
+    """The stages that were run, and are right."""
+    graph: str = ""
+    """Of the first wrong node; "" if no graph computes anything wrong."""
+    node: str = ""
+    operation: str = ""
+    """Of the node, before it was decomposed."""
+    location: Location | None = None
+    kernel: str = ""
+    """The first wrong one; "" if each is right by itself, or they were not compared."""
+    reason: str = ""
+    """Why something of this is unknown."""
+    repro: TextHash = ""
+    """A file that runs the call and shows the error."""
+    reproduces: bool | None = None
+    """Whether that file, run in a separate process, showed it; None if it did not end."""
+    repro_note: str = ""
+    """What it printed, or why there is no file."""
+    seconds: Seconds = 0.0

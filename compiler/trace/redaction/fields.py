@@ -163,6 +163,10 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "CompiledStep": _fields("id graph kernel", name=W, kernels=W),
     "EagerOperation": _fields("id of", operation=T, arguments=V, kernels=W, module=N),
     "KernelNests": _fields("graph kernel", reason=W),
+    "WrongStage": _fields(
+        "stage right graph kernel engine", result=W, node=W, operation=T, reason=W, repro=D,
+        repro_note=D,
+    ),
     "KernelPrecision": _fields("graph kernel", reason=W, repro=D, repro_note=D),
     "OutputPrecision": _fields(node=W, note=W),
     "ModeRow": _fields("name engine mode", note=W, reason=W),
