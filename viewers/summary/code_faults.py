@@ -121,10 +121,10 @@ def _computed_again(recording: Recording, kernels: Sequence[Kernel]) -> Iterator
             continue
         operation = short_target(node.target)
         times = f"{count / elements:.3g} times"
-        places = f", in {plural(loops[graph, name], 'loop')}" if loops[graph, name] > 1 else ""
+        beside = f", in {plural(loops[graph, name], 'loop')}" if loops[graph, name] > 1 else ""
         text = f"{operation} is computed {times} for each of its {number(elements)} elements"
         kernel_ids = tuple(where[graph, name])
-        yield CodeFault("computed again", text + places, extra, kernel_ids, location=node.location)
+        yield CodeFault("computed again", text + beside, extra, kernel_ids, location=node.location)
 
 
 def _evaluations(lines: Sequence[LoopLine]) -> Iterator[tuple[str, _Statement]]:

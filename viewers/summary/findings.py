@@ -22,6 +22,7 @@ from tcw.viewers.summary.breaks import BreakSite, Crossings, ordered_advice
 from tcw.viewers.summary.code_faults import code_faults
 from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
 from tcw.viewers.summary.fixes import best_of
+from tcw.viewers.summary.guard_share import guard_share, outside_words
 from tcw.viewers.summary.numerics import rejected_words
 from tcw.viewers.summary.on_stack import on_stack
 from tcw.viewers.summary.own_words import without_reprs
@@ -37,9 +38,9 @@ from tcw.viewers.words import (
     seconds_text,
 )
 
-FindingKind = Literal["numerics", "fallback", "recompile", "break", "cudagraph", "slower"]
-_SHORT_MS = 0.05
-"""An eager call of less time is shorter than what calling compiled code may take by itself."""
+FindingKind = Literal[
+    "numerics", "fallback", "recompile", "break", "cudagraph", "slower", "guards", "compile"
+]
 _FAULTS = 3
 """At most this many of what generated code does badly are named."""
 
@@ -144,6 +145,7 @@ def findings_of(
             costly.append(_break(site, joined[id(site)], carried.get(id(site), ())))
     found += sorted(costly, key=_rank)
     found += _cudagraphs(recording)
+    found += _guards(recording)
     wrong = sum(finding.kind == "numerics" for finding in found)
     found[wrong:wrong] = _slower(recording, found)
     found = [replace(finding, title=without_reprs(finding.title)) for finding in found]
@@ -183,6 +185,8 @@ def with_trials(findings: Sequence[Finding], trials: Sequence[FixTrial]) -> tupl
 def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
     """A finding for a result slower than eager that no other finding explains."""
     speed, settings = recording.speed, recording.settings
+    fixes: tuple[Advice, ...]
+    notes: tuple[str, ...]
     if speed is None or settings is None:
         return []
     if speed.compiled_again and not any(finding.kind != "cudagraph" for finding in found):
@@ -196,20 +200,31 @@ def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
     look = Advice(
         text="It breaks a call down, kernel by kernel", code=command_line("profile", settings)
     )
-    captured = any(graph.kind == "captured" for graph in recording.graphs.values())
-    faults = code_faults(recording)
-    cause = "; the cause was not found" if captured else ": torch.compile captured no graph"
-    place, notes = None, tuple(fault.text for fault in faults[1:_FAULTS])
-    if faults:
-        cause, place = f": {faults[0].text}", place_of(recording, faults[0].location)
-    fixes: tuple[Advice, ...] = (look,) if captured else ()
-    if captured and speed.eager_ms < _SHORT_MS:
-        cause = ": it is so short that guards and wrappers outweigh what is saved"
-        fixes = (Advice(text="Compile a larger part of the program, or more data in a call"), look)
     more = f"+{milliseconds_text(speed.compiled_ms - speed.eager_ms)}"
     cost = "slower" if speed.noise >= USELESS else more
+    place, notes = None, ()
+    if not any(graph.kind == "captured" for graph in recording.graphs.values()):
+        cause, fixes = ": torch.compile captured no graph", ()
+    elif outside := outside_words(recording, speed):
+        cause = f": {outside}"
+        larger = Advice(text="Compile a larger part of the program, or more data in a call")
+        fixes = (larger, look)
+    elif faults := code_faults(recording):
+        cause, fixes = f": {faults[0].text}", (look,)
+        place = place_of(recording, faults[0].location)
+        notes = tuple(fault.text for fault in faults[1:_FAULTS])
+    else:
+        cause, fixes = "; the cause was not found", (look,)
     title = f"each call is slower than eager{cause}"
     return [Finding("slower", cost, title, place, fixes, notes=notes)]
+
+
+def _guards(recording: Recording) -> Iterator[Finding]:
+    """Guards that take a good part of each call."""
+    share = guard_share(recording)
+    if share is not None:
+        cost, place = milliseconds_text(share.us / 1e3), place_of(recording, share.location)
+        yield Finding("guards", cost, share.title, place, share.advice, notes=share.notes)
 
 
 def _slows(finding: Finding) -> bool:

@@ -16,6 +16,7 @@ from tcw.compiler import pipeline
 from tcw.compiler.capture import settings as settings_hook
 from tcw.compiler.control.user_error import UserError
 from tcw.compiler.measure.calls.runs import Model, RandomState, Twin, original_of
+from tcw.compiler.measure.compiled.outside_graphs import CalledGraphs, called_graphs
 from tcw.compiler.measure.rounds.speed import time_engines
 from tcw.compiler.protocol.stages import reached
 from tcw.compiler.trace.records import Engine, EnginePart, Progress, Settings, Warned
@@ -186,6 +187,7 @@ class Session:
         except BaseException as error:
             recorder.emit(failure_of(error, "compiling the model", recorder))
             return ended_by(error)
+        graphs: CalledGraphs | None = None
         models = [given, *(self._copy(original) for _ in self.engines[1:])]
         generators = RandomState.now()
         done = self.done
@@ -197,7 +199,11 @@ class Session:
                     generators.restore()
                 recorder.emit(EnginePart(engine=engine))
             done.append(EngineCalls(recorder, model, sets, engine))
-            ended = self._looking_inside().calls(done[-1]) if looks_inside else done[-1].all()
+            if looks_inside:
+                ended = self._looking_inside().calls(done[-1])
+            else:
+                with called_graphs() as graphs:
+                    ended = done[-1].all()
             if ended[0] != "ok":
                 return ended
         reference = done[0].reference
@@ -206,7 +212,8 @@ class Session:
                 self._compile_side_by_side(done)
             engines = [calls.as_compiled() for calls in done]
             with self._limit_for_all(fails=len(done) > 1):
-                time_engines(host_of(recorder), reference.twin.model, engines, sets)
+                outside = graphs.seconds_outside if graphs and len(done) == 1 else None
+                time_engines(host_of(recorder), reference.twin.model, engines, sets, outside)
         for calls in done:
             explain_difference(calls)
         return "ok", None

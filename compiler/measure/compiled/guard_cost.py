@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
+from tcw.compiler.capture.compile_guards import CHECKS, warm_checks
 from tcw.compiler.control.hooks import Hook, after_call, during
 from tcw.compiler.graphs.current import current_compile_id
 from tcw.compiler.measure.rounds.noise import timed
@@ -35,8 +36,6 @@ _SECONDS = 0.2
 """Time for all measurements of one frame's guards with cold caches."""
 _WARM_SECONDS = 0.02
 """The same with warm ones."""
-_CHECKS = 3
-"""Checks per measurement: few enough that most end before another program gets the processor."""
 _LEAST, _MOST = 5, 60
 """Minimum and maximum number of measurements."""
 
@@ -81,17 +80,11 @@ def _measured(profile: Any, root: Any, scope: Any) -> Timed:
     found: list[float] = []
     end = perf_counter() + _SECONDS
     while len(found) < _LEAST or (len(found) < _MOST and perf_counter() < end):
-        found.append(float(profile(root, scope, _CHECKS)) * 1e-6)
+        found.append(float(profile(root, scope, CHECKS)) * 1e-6)
     return timed(found)
 
 
 def _warm(root: Any, scope: Any, cold: float) -> Timed:
     """Seconds of one check with warm caches: checks in sequence."""
-    count = max(_LEAST, min(_MOST, int(_WARM_SECONDS / max(cold * _CHECKS, 1e-7))))
-    found = []
-    for _ in range(count):
-        start = perf_counter()
-        for _ in range(_CHECKS):
-            root.check(scope)
-        found.append((perf_counter() - start) / _CHECKS)
-    return timed(found)
+    count = max(_LEAST, min(_MOST, int(_WARM_SECONDS / max(cold * CHECKS, 1e-7))))
+    return timed(warm_checks(root, scope, count))

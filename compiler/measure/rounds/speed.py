@@ -7,10 +7,11 @@ are summarised by medians and median absolute deviations.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 import torch
+from msgspec.structs import replace
 from torch._dynamo.utils import counters
 
 from tcw.compiler.measure.calls.inputs import InputSet, described_arguments
@@ -23,14 +24,23 @@ from tcw.compiler.measure.rounds.whole_runs import seconds_in_rounds
 from tcw.compiler.trace.records import EnginePart, EngineSpeed, SetSpeed, Speed, Warned
 
 PLAN = RoundsPlan(rounds=60, seconds=3.0, least=10, patience=30.0)
+SHORT = 2e-3
+"""Seconds of a compiled call below which its time outside graphs may matter."""
+OutsideGraphs = Callable[[Sequence[Prepare]], tuple[float, float] | None]
+"""Returns a call's seconds outside its compiled graphs, and all of its seconds."""
 _SETS = 8
 """The most input sets, with distinct descriptions, that are timed."""
 
 
 def time_engines(
-    host: Host, eager: Model, engines: Sequence[CompiledModel], sets: list[InputSet]
+    host: Host,
+    eager: Model,
+    engines: Sequence[CompiledModel],
+    sets: list[InputSet],
+    outside_graphs: OutsideGraphs | None = None,
 ) -> None:
-    """Time eager against the results of one engine, or two, and record the times."""
+    """Time eager against the results of one engine, or two, and record the times. For one
+    engine `outside_graphs` also times what a short call does outside them."""
     mode = host.settings.grad
     calls: list[int] = []
     contenders: list[list[Prepare]] = []
@@ -59,6 +69,7 @@ def time_engines(
             runs[:] = [host.with_hooks(run, records=place > 0) for place, run in enumerate(runs)]
     device = device_of(eager, sets)
     peaks: list[int | None] = [None] * (1 + len(engines))
+    alone: tuple[float, float] | None = None
     try:
         with host.unrecorded():
             times = seconds_in_rounds(contenders, PLAN, warmed)
@@ -67,6 +78,10 @@ def time_engines(
             running = [
                 [cpu_of(runs[place]) for runs in contenders] for place in range(1, 1 + len(engines))
             ]
+            compiled = [runs[1] for runs in contenders]
+            longest = max(median(sides[1]) for sides in times)
+            if outside_graphs is not None and device == "cpu" and longest < SHORT:
+                alone = outside_graphs(compiled)
             if host.settings.memory:
                 peaks = [_most(contenders, place, device) for place in range(1 + len(engines))]
     except BaseException as error:  # anything that the user's model raises on a later run
@@ -84,12 +99,13 @@ def time_engines(
         cpu = sum(spent for _, spent in engine.calls)
         cpu -= sum(cpu_of_sets[index] for index in stands_for[: len(engine.calls)])
         both = peaks[0], peaks[1 + place]
-        host.emit(
-            summarise(
-                calls, eager_times, engine_times[place], first, max(0.0, cpu), what, device, both,
-                again,
-            )
+        speed = summarise(
+            calls, eager_times, engine_times[place], first, max(0.0, cpu), what, device, both,
+            again,
         )  # fmt: skip
+        if alone is not None:
+            speed = replace(speed, outside_ms=alone[0] * 1e3, alone_ms=alone[1] * 1e3)
+        host.emit(speed)
     if len(engines) > 1:
         one, other = engines
         host.emit(compare(engine_times[0], engine_times[1], one.engine, other.engine))

@@ -156,6 +156,8 @@ class Guards(Record):
     """Nodes of the C++ guard tree that runs on each call."""
     check_us: Number | None = None
     """Measured microseconds of checking all of them once, if torch can profile it."""
+    warm_us: Number | None = None
+    """The same with warm caches, as in calls that follow each other."""
     dynamic: tuple[DynamicSize, ...] = ()
     """The sizes that the compile did not specialise on."""
     specialised: tuple[SpecialisedSize, ...] = ()

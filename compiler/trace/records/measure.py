@@ -53,6 +53,11 @@ class Speed(Record):
     compiled_peak_bytes: Bytes | None = None
     compiled_again: Count = 0
     """Graphs compiled during the rounds: the compiled time then includes compile time."""
+    outside_ms: Milliseconds | None = None
+    """What a short compiled call does outside its compiled graphs (guards, wrappers, Python), in
+    rounds of its own; None if not measured, as on a GPU."""
+    alone_ms: Milliseconds | None = None
+    """The whole call in those rounds, in which no eager call comes between."""
 
 
 class EngineSpeed(Record):

@@ -22,7 +22,6 @@ from tcw.compiler.trace.records import (
     Partition,
     Phase,
     SavedValue,
-    Speed,
 )
 from tcw.viewers.markdown.report import report
 from tcw.viewers.recording import Recording
@@ -422,17 +421,6 @@ def test_advice_may_be_missing() -> None:
     assert summary([bare]).findings[0].fixes == ()
     torch_only = traces.graph_break(advice=(Advice(text="a", by="torch"),))
     assert summary([torch_only]).findings[0].code == ""
-
-
-@pytest.mark.parametrize(
-    ("eager_ms", "words"), [(0.02, "guards and wrappers outweigh"), (2.0, "cause was not found")]
-)
-def test_a_short_call_is_slower_for_its_guards_and_wrappers(eager_ms: float, words: str) -> None:
-    slow = traces.speed(eager_ms, 2 * eager_ms)
-    records = [slow if isinstance(one, Speed) else one for one in traces.clean()]
-    (finding,) = summarise(Recording(records)).findings
-    assert finding.kind == "slower"
-    assert words in finding.title
 
 
 @pytest.mark.parametrize(
