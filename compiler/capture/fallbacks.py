@@ -29,6 +29,7 @@ _SUPPRESSED = (
 
 def install(recorder: Recorder) -> Uninstall:
     from torch._dynamo import config
+    from torch._dynamo.exc import FailOnRecompileLimitHit
 
     disabled: set[tuple[str, str, int]] = set()
 
@@ -39,6 +40,7 @@ def install(recorder: Recorder) -> Uninstall:
         advice: tuple[Advice, ...],
         location: Location | None = None,
         function: str | None = None,
+        stops: bool = False,
     ) -> None:
         """`location`, `function`: of what runs eagerly, if it is not the frame itself."""
         recorder.emit(
@@ -50,13 +52,17 @@ def install(recorder: Recorder) -> Uninstall:
                 location=location or frame.start.location,
                 call=recorder.call,
                 advice=advice,
+                stops=stops,
             )
         )
 
     def ended(frame: Frame, error: BaseException, status: FrameStatus) -> None:
         with Safely(recorder, "an eager fallback"):
             message = MESSAGES.parts(error)[0]
-            if message.type in RECOMPILE_LIMITS and status == "skipped":
+            if isinstance(error, FailOnRecompileLimitHit):
+                message = MESSAGES.parts(error.__cause__ or error)[0]
+                gave_up(frame, "recompile-limit", one_line(error), _limit(message), stops=True)
+            elif message.type in RECOMPILE_LIMITS and status == "skipped":
                 reason = message.explanation.split(". ")[0] or message.type
                 gave_up(frame, "recompile-limit", reason, _limit(message))
             elif (
@@ -102,7 +108,10 @@ def _limit(message: Message) -> tuple[Advice, ...]:
 HOOK = RecordingHook(
     name="eager fallbacks",
     offers="what runs eagerly after all: recompile limits, hidden errors, disabled functions",
-    needs=("torch._dynamo.config:suppress_errors",),
+    needs=(
+        "torch._dynamo.config:suppress_errors",
+        "torch._dynamo.exc:FailOnRecompileLimitHit",
+    ),
     install=install,
     stage="capture",
     test="capture/test_fallbacks.py",

@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from tcw.compiler.capture import symbolic_values
 from tcw.compiler.capture.active_advice import without_active
-from tcw.compiler.capture.advice import Broken, advise
+from tcw.compiler.capture.advice import Broken, advise, constraints
 from tcw.compiler.capture.code_objects import function_location, source_line, source_lines
 from tcw.compiler.capture.frames import Frame, FrameStatus, current_frame, on_error
 from tcw.compiler.capture.messages import MESSAGES, break_codes, one_line
@@ -30,10 +30,11 @@ from tcw.compiler.capture.translators import (
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, after_call, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
-from tcw.compiler.graphs.lines import is_users_own
+from tcw.compiler.graphs.lines import is_users_own, parse_stack_trace
 from tcw.compiler.protocol.error_words import first_line
 from tcw.compiler.trace.function_names import user_name
 from tcw.compiler.trace.records import Advice, Crossing, FrameStart, GraphBreak, Location
+from tcw.compiler.trace.source_names import SOURCE, readable
 from tcw.compiler.trace.torch_logs.logged_breaks import Message, url
 
 BreakOutcome = Literal["break", "skip-frame", "error"]
@@ -82,7 +83,8 @@ def install(recorder: Recorder) -> Uninstall:
         error = _behind(raised)
         if hasattr(raised, "_recorded") or hasattr(error, "_recorded"):
             return
-        if not isinstance(error, (Unsupported, UserError)) and not _no_fake_implementation(error):
+        known = isinstance(error, (Unsupported, UserError)) or _violated(error) is not None
+        if not known and not _no_fake_implementation(error):
             return
         if MESSAGES.parts(error)[0].type in RECOMPILE_LIMITS:
             return
@@ -136,6 +138,16 @@ def _behind(error: BaseException) -> BaseException:
     return error
 
 
+def _violated(error: BaseException) -> Message | None:
+    """Sizes that are marked as dynamic while the code needs one value: torch's own message has
+    them, and the line that needs it."""
+    if type(error).__name__ != "ConstraintViolationError":
+        return None
+    text = str(error)
+    names = dict.fromkeys(readable(source) for source in SOURCE.findall(first_line(text)))
+    return Message(constraints.TYPE, ", ".join(names), text.strip())
+
+
 def _no_fake_implementation(error: BaseException) -> bool:
     """A custom operator that Dynamo cannot run: newer torch raises, older torch breaks."""
     return type(error).__name__ == "TorchRuntimeError" and "fake impl" in str(error)
@@ -150,11 +162,14 @@ def _record(
     outcome: BreakOutcome,
     values: tuple[Crossing, ...],
 ) -> None:
-    parts = MESSAGES.parts(error)
+    violated = _violated(error)
+    parts = [violated] if violated is not None else MESSAGES.parts(error)
     cause = parts[0]
     translators = translator_chain(tx, error)
     summaries = getattr(error, "real_stack", None)
     stack = agreed_stack(current_locations(translators), summaries)
+    if violated is not None:
+        stack = parse_stack_trace(violated.explanation) or stack
     location: Location = stack[-1] if stack else frame.start.location
     users = [tx for tx in translators if tx.f_code.co_filename == location.file]
     opcode = users[-1].current_instruction.opname if users else ""

@@ -28,6 +28,7 @@ TITLES = {
     "Skip inlining `torch.compiler.disable()`d function": "call of a disabled function",
     "logging.Logger method not supported for non-export cases": "logging call",
     "Call to `torch._dynamo.graph_break()`": "torch._dynamo.graph_break()",
+    "Constraint violation": "marked as dynamic, but the code needs one value",
     "attempted to trace numpy function unsupported by PyTorch": "NumPy function unknown to torch",
 }
 """Shorter names than torch's for the most common types; the others keep torch's."""
@@ -126,6 +127,8 @@ def break_title(record: GraphBreak) -> str:
     if raised is not None:
         return ": ".join(filter(None, (f"observed {raised['type']}", _message(raised["given"]))))
     title = TITLES.get(record.type, record.type)
+    if record.type == "Constraint violation":
+        return f"{record.context} is {title}"
     array = title == BRANCH and "NumpyNdarrayVariable" in record.context
     return BRANCH_ON_ARRAY if array else title
 

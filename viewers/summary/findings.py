@@ -340,8 +340,8 @@ def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[F
         ids = dict.fromkeys(record.compile_id for record in records if record.compile_id)
         finding = Finding(
             kind="fallback",
-            cost="eager",
-            title=f"{what} runs eagerly{when}: {why.splitlines()[0] if why else kind}",
+            cost="stops" if first.stops else "eager",
+            title=f"{what} {_runs(first)}{when}: {why.splitlines()[0] if why else kind}",
             place=place_of(recording, first.location),
             fixes=ordered_advice(first.advice),
             compile_ids=tuple(ids),
@@ -349,6 +349,10 @@ def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[F
         )
         found.append(_with_cause(finding, causes) if first.by_limit else finding)
     return found
+
+
+def _runs(record: EagerFallback) -> str:
+    return "is not compiled again, which is an error," if record.stops else "runs eagerly"
 
 
 def fallback_reason(record: EagerFallback) -> str:

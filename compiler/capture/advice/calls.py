@@ -8,7 +8,7 @@ import sys
 from tcw.compiler.capture.advice.broken import BUILTIN, SKIPPED, Advised, Broken
 from tcw.compiler.capture.advice.user_source import user_source
 from tcw.compiler.protocol.edits.edit import EditError
-from tcw.compiler.protocol.edits.kinds import drop, undisable
+from tcw.compiler.protocol.edits.kinds import undisable
 from tcw.compiler.trace.records import Advice, SourceChange
 
 _FUNCTION = re.compile(r"<(?:bound method|function) ([\w.<>]+)")
@@ -44,9 +44,7 @@ def advise(broken: Broken) -> Advised:
                 "Leave it: the library's own code requests this break, and only its authors can"
                 " remove it"
             )
-        return Advice(
-            text="Remove the call: it requests this graph break", changes=_without(broken)
-        )
+        return Advice(text="Remove the call: it requests this graph break", edit="drop")
     if broken.type == "Attempt to trace generator":
         return (
             "Compile a plain function that exhausts the generator: torch does not compile"
@@ -96,15 +94,6 @@ def _disabled(broken: Broken) -> Advice:
     name = match[1] if match else "the function"
     text = f"Remove torch.compiler.disable from {name}, or call it outside the compiled function"
     return Advice(text=text, changes=_enabled(broken, name))
-
-
-def _without(broken: Broken) -> tuple[SourceChange, ...]:
-    """The file without the statement, a call."""
-    source = user_source(broken.file) if broken.file else None
-    try:
-        return source.edited(drop(source.text, broken.line)) if source is not None else ()
-    except EditError:
-        return ()
 
 
 def _enabled(broken: Broken, name: str) -> tuple[SourceChange, ...]:

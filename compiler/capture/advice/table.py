@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from tcw.compiler.capture.advice import (
     branches,
     calls,
+    constraints,
     hooks,
     numbers,
     numpy_calls,
@@ -24,6 +25,7 @@ from tcw.compiler.capture.advice.broken import Advised, Broken, as_advice
 from tcw.compiler.trace.records import Advice
 
 FAMILIES: tuple[Callable[[Broken], Advised], ...] = (
+    constraints.advise,
     branches.advise,
     operators.advise,
     numpy_calls.advise,

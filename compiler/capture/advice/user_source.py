@@ -14,7 +14,6 @@ from tcw.compiler.protocol.edits.edit import EditError
 from tcw.compiler.protocol.edits.source_text import (
     Replacement,
     SourceText,
-    dotted,
     end_of,
     span_of,
 )
@@ -22,8 +21,6 @@ from tcw.compiler.trace.records import Advice, SourceChange
 
 Node = TypeVar("Node", bound=ast.AST)
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-_SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return)
-_SCOPES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
 
 @dataclass(frozen=True)
@@ -45,12 +42,6 @@ class UserSource:
             default=None,
         )
 
-    def initialiser(self, line: int) -> FunctionNode | None:
-        """`__init__` of the innermost class around a line."""
-        around = (one for one in self._around(line) if isinstance(one, ast.ClassDef))
-        owner = max(around, key=lambda one: one.lineno, default=None)
-        return self.method(owner, "__init__") if owner is not None else None
-
     def class_named(self, name: str) -> ast.ClassDef | None:
         return next((one for one in self.all(ast.ClassDef) if one.name == name), None)
 
@@ -61,19 +52,6 @@ class UserSource:
 
     def all(self, kind: type[Node]) -> Iterator[Node]:
         return (one for one in ast.walk(self.tree) if isinstance(one, kind))
-
-    def statement_of(self, node: ast.expr) -> ast.stmt | None:
-        """The simple statement that evaluates an expression, once, at the start of its line; None
-        if a loop of its own, a condition or a lambda does."""
-        try:
-            statement = self.text.statement(node.lineno)
-        except EditError:
-            return None
-        inner = [part for one in ast.walk(statement) if isinstance(one, _SCOPES) for part in
-                 ast.walk(one)]  # fmt: skip
-        line = self.text.lines[statement.lineno - 1].encode()
-        first = not line[: statement.col_offset].strip()
-        return statement if first and isinstance(statement, _SIMPLE) and node not in inner else None
 
     def _around(self, line: int) -> Iterator[ast.AST]:
         for node in ast.walk(self.tree):
@@ -144,33 +122,3 @@ def by_changes(text: str, changes: Sequence[SourceChange], setting: str = "") ->
     return Advice(
         text=text, code="\n".join(filter(None, (setting, *lines))), changes=tuple(changes)
     )
-
-
-def compile_calls(source: UserSource) -> list[ast.expr]:
-    """The places that compile something: `torch.compile(…)`, its decorator, `block.compile()`."""
-    imported = {
-        (name.asname or name.name).partition(".")[0]
-        for node in source.all(ast.Import)
-        for name in node.names
-    }
-    found: list[ast.expr] = []
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            owner = dotted(node.func.value)
-            method = node.func.attr == "compile" and owner.partition(".")[0] not in imported
-            if method or dotted(node.func) == "torch.compile":
-                found.append(node)
-        elif isinstance(node, FunctionNode | ast.ClassDef):
-            found += [one for one in node.decorator_list if dotted(one) == "torch.compile"]
-    return found
-
-
-def compiled_with(source: UserSource, option: str, value: str) -> tuple[SourceChange, ...]:
-    """The only place of the file that compiles, with this option; () if there are several."""
-    places = compile_calls(source)
-    if len(places) != 1:
-        return ()
-    (place,) = places
-    if isinstance(place, ast.Call):
-        return source.with_keyword(place, option, value)
-    return source.replaced((place, f"torch.compile({option}={value})"))

@@ -6,7 +6,7 @@ import ast
 import re
 
 from tcw.compiler.capture.advice.broken import Advised
-from tcw.compiler.capture.advice.user_source import by_changes
+from tcw.compiler.capture.advice.user_source import UserSource, by_changes
 from tcw.compiler.capture.recompile_advice.changed import ChangedValue, Settings
 from tcw.compiler.protocol.edits.source_text import dotted
 from tcw.compiler.trace.records import Advice
@@ -35,20 +35,14 @@ def _rate(changed: ChangedValue, why: str) -> Advice:
     """The constructor's own value: the scheduler fills the tensor that holds it."""
     start = changed.facts.default or changed.expected
     text = f"Pass it to the optimizer as a tensor, which a scheduler then fills: {why}"
-    for call in _calls(changed, (changed.facts.owner,)):
+    for source, call in _calls(changed, (changed.facts.owner,)):
         given = next((one.value for one in call.keywords if one.arg == "lr"), None)
-        word = ast.unparse(given) if given is not None else start
-        positional = len(call.args) > 1
-        if positional and not isinstance(call.args[1], ast.Starred):
-            changes = changed.call.source.replaced(
-                (call.args[1], f"torch.tensor({ast.unparse(call.args[1])})")
-            ) if changed.call else ()  # fmt: skip
+        if given is None and len(call.args) > 1:
+            given = call.args[1]
+        if given is None:
+            changes = source.with_keyword(call, "lr", f"torch.tensor({start})")
         else:
-            changes = (
-                changed.call.source.with_keyword(call, "lr", f"torch.tensor({word})")
-                if changed.call
-                else ()
-            )
+            changes = source.replaced((given, f"torch.tensor({ast.unparse(given)})"))
         if changes:
             return by_changes(text, changes)
     return Advice(text=text, code=f"lr=torch.tensor({start})")
@@ -59,11 +53,9 @@ def _without_cycle(changed: ChangedValue, name: str) -> tuple[Advice, ...]:
         return ()
     text = f"If only the learning rate has to cycle, leave {name} alone: the scheduler writes "
     text += "another number in each step, and each is compiled in"
-    for call in _calls(changed, _CYCLES):
-        if changed.call is not None:
-            changes = changed.call.source.with_keyword(call, "cycle_momentum", "False")
-            if changes:
-                return (by_changes(text, changes),)
+    for source, call in _calls(changed, _CYCLES):
+        if changes := source.with_keyword(call, "cycle_momentum", "False"):
+            return (by_changes(text, changes),)
     return (Advice(text=text, code="cycle_momentum=False"),)
 
 
@@ -77,13 +69,12 @@ def _further(name: str) -> tuple[Advice, ...]:
     )
 
 
-def _calls(changed: ChangedValue, names: tuple[str, ...]) -> list[ast.Call]:
+def _calls(changed: ChangedValue, names: tuple[str, ...]) -> list[tuple[UserSource, ast.Call]]:
     """The only call of the user's file that makes such an object; [] if there are several."""
-    if changed.call is None:
-        return []
+    source = changed.call.source if changed.call is not None else None
     found = [
-        call
-        for call in changed.call.source.all(ast.Call)
-        if dotted(call.func).rpartition(".")[2] in names
+        (source, call)
+        for call in (source.all(ast.Call) if source is not None else ())
+        if source is not None and dotted(call.func).rpartition(".")[2] in names
     ]
     return found if len(found) == 1 else []

@@ -26,7 +26,7 @@ def size(changed: ChangedValue, settings: Settings) -> Advised:
         if changed.resumed:
             text = f"Or remove the graph break: {changed.subject} is created inside the model, so "
             text += "mark_dynamic cannot reach it"
-        return compile_dynamic(changed, text)
+        return compile_dynamic(text)
     if changed.facts.parameter:
         return Advice(
             text="Torch keeps the shapes of parameters static, even where they are marked: let it "
@@ -69,15 +69,13 @@ def _zero_or_one(changed: ChangedValue) -> Advised:
         text="One compile for size 1 (as in decoding after the prompt) and one for larger sizes is "
         "expected: torch compiles sizes 0 and 1 separately"
     )
-    dynamic = compile_dynamic(changed, "If further sizes change, too: they need no compile of "
-                              "their own then")  # fmt: skip
+    dynamic = compile_dynamic("If further sizes change, too: they need no compile of their own")
     if "." in changed.subject:
         return dynamic, expected
     unbacked = do_before(
-        changed,
         "If the code works for any size, do it before the first call; else pad the "
         "dimension: torch compiles sizes 0 and 1 separately",
-        [(f"torch._dynamo.decorators.mark_unbacked({{}}, {changed.index})", changed.subject)],
+        [f"torch._dynamo.decorators.mark_unbacked({changed.subject}, {changed.index})"],
     )
     if changed.call is not None and changed.function is None:
         # a library's function asks its sizes all over: a size without a value fails there
@@ -92,7 +90,7 @@ def _dynamic(changed: ChangedValue) -> tuple[Advice, ...]:
         "Do it before the first call, or compile with dynamic=True; torch raises an error "
         "if the code needs one fixed size",
     )
-    dynamic = compile_dynamic(changed, "Every size is a symbol from the first call on")
+    dynamic = compile_dynamic("Every size is a symbol from the first call on")
     # inside an object, what is marked has to exist before the first call, and its like as well
     return (dynamic,) if "." in changed.subject else (marks, dynamic)
 
@@ -100,9 +98,8 @@ def _dynamic(changed: ChangedValue) -> tuple[Advice, ...]:
 def _marked(changed: ChangedValue, mark: str, text: str) -> Advice:
     sizes = dict.fromkeys([(changed.subject, changed.index), *changed.sizes])
     return do_before(
-        changed,
         text,
-        [(f"torch._dynamo.{mark}({{}}, {dim})", name) for name, dim in sizes],
+        [f"torch._dynamo.{mark}({name}, {dim})" for name, dim in sizes],
         options=tuple(
             word
             for name, dim in sizes
@@ -132,9 +129,7 @@ def shape(changed: ChangedValue, settings: Settings) -> Advised:
     """A condition between symbolic sizes."""
     base = _BASE.search(changed.guard)
     if base is not None:
-        from_view = ChangedValue(
-            changed.what, subject=base["name"], call=changed.call, made=changed.made
-        )
+        from_view = ChangedValue(changed.what, subject=base["name"], made=changed.made)
         return pass_instead(
             from_view,
             f"Pass a copy: {base['name']} is a view, and torch ties its sizes to those of the "

@@ -76,7 +76,7 @@ def requires_grad(changed: ChangedValue, settings: Settings) -> Advised:
         )
     if changed.seen != "True":
         text = "If its gradient is needed, request it in every call: the compiled graph computes it"
-        return do_before(changed, text, [("{}.requires_grad_()", changed.subject)])
+        return do_before(text, [f"{changed.subject}.requires_grad_()"])
     if changed.facts.leaf:
         return pass_instead(
             changed,
@@ -86,13 +86,12 @@ def requires_grad(changed: ChangedValue, settings: Settings) -> Advised:
     expected = "One compile with a gradient of it and one without are expected where one block "
     return (
         Advice(text=f"{expected}feeds the next: the gradient passes through it"),
-        do_before(
+        pass_instead(
             changed,
             "Or request it in the first call, too: its gradient is computed then as well",
-            [("{0} = {0} if {0}.requires_grad else {0}.detach().requires_grad_()",
-              changed.subject)],
+            "{0} if {0}.requires_grad else {0}.detach().requires_grad_()",
         ),
-    )  # fmt: skip
+    )
 
 
 def alias(changed: ChangedValue, settings: Settings) -> Advised:

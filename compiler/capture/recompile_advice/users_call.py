@@ -1,4 +1,4 @@
-"""The user's own call of the compiled function: where a program can change what it passes."""
+"""The user's own call of the compiled function: what a program passes, and where."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from tcw.compiler.capture.advice.user_source import UserSource, by_changes, user_source
+from tcw.compiler.capture.advice.user_source import UserSource, user_source
 from tcw.compiler.graphs.lines import is_own_file, is_users_own, outside_torch
-from tcw.compiler.protocol.edits.source_text import dotted
-from tcw.compiler.trace.records import Advice, Location, SourceChange
+from tcw.compiler.trace.records import Location
 
 
 @dataclass(frozen=True)
@@ -21,30 +20,6 @@ class UsersCall:
     source: UserSource
     location: Location
     passed: Mapping[str, ast.expr]
-
-    def wrapped(self, text: str, name: str, form: str) -> Advice | None:
-        """Advice to pass `form` of the argument, such as `{}.clone()`; None if it is not written
-        out in the call."""
-        argument = self.passed.get(name)
-        if argument is None:
-            return None
-        word = ast.unparse(argument)
-        simple = isinstance(argument, (ast.Name, ast.Attribute, ast.Subscript, ast.Call))
-        if form.startswith("{}") and not simple:
-            word = f"({word})"
-        changes = self.source.replaced((argument, form.format(word)))
-        return by_changes(text, changes) if changes else None
-
-    def above(self, name: str, form: str) -> SourceChange | None:
-        """A line above the call that does `form` to the argument, such as `mark({}, 0)`; None if
-        the argument has no name there."""
-        argument = self.passed.get(name)
-        if argument is None or not dotted(argument):
-            return None
-        statement = self.source.statement_of(argument)
-        if statement is None:
-            return None
-        return self.source.above(statement.lineno, form.format(dotted(argument)))
 
 
 def users_line(start: FrameType | None, root: str) -> Location | None:

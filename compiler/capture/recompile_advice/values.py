@@ -108,7 +108,6 @@ def _integer(changed: ChangedValue) -> Advised:
         return _each_value(changed)
     it = "the value" if changed.on_stack else changed.name
     dynamic = compile_dynamic(
-        changed,
         f"If the code does not branch on {it}, this makes it a symbol from the "
         "first call; else each value costs a compile",
     )

@@ -223,6 +223,8 @@ class EagerFallback(Record):
     location: Location | None = None
     call: Count = 0
     advice: tuple[Advice, ...] = ()
+    stops: bool = False
+    """torch raises an error instead of running it eagerly, as is set or with `fullgraph=True`."""
 
     @property
     def by_limit(self) -> bool:
