@@ -32,7 +32,7 @@ class OutOfTime(Exception):
     """The seconds for this are over."""
 
 
-class EagerValues(TorchDispatchMode):
+class EagerValues(TorchDispatchMode):  # type: ignore[misc]
     """Every tensor that the calls inside the block compute."""
 
     def __init__(self, deadline: float) -> None:
@@ -133,7 +133,7 @@ class Watch:
         return run
 
 
-class _Interpreter(fx.Interpreter):
+class _Interpreter(fx.Interpreter):  # type: ignore[misc]
     def __init__(self, module: fx.GraphModule, watch: Watch) -> None:
         super().__init__(module)
         self._watch = watch
