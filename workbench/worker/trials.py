@@ -92,7 +92,13 @@ def _serve(pipes: Pipes, job: Job, guardian: int) -> NoReturn:
 
 def _warm_up(settings: Settings) -> None:
     """Do what each trial would do first: import what the user's file imports from installed
-    packages, and what torch imports only in the first compile."""
+    packages, and what torch imports only in the first compile.
+
+    Not with a torch that knows CUDA: both may ask how many GPUs there are, after which CUDA refuses
+    to work in a forked process.
+    """
+    if torch.version.cuda is not None or torch.version.hip is not None:
+        return
     torch.compile(torch.neg, backend="eager")(torch.zeros(1))
     torch._dynamo.reset()
     beside_what_is_compiled()

@@ -18,7 +18,7 @@ def advise(broken: Broken) -> Advised:
         return ()
     statement = broken.statement
     if isinstance(statement, ast.For | ast.AsyncFor):
-        text = f"Replace the loop with one operation on the whole tensor: it is unrolled for one "
+        text = "Replace the loop with one operation on the whole tensor: it is unrolled for one "
         text += f"{broken.context}"
     else:
         text = f"Remove what needs one {broken.context} (a branch, a loop, a size written out)"
