@@ -228,7 +228,7 @@ def _state(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
             yield from _state(path, own, seen)
             return
         for name, parameter in (*value.named_parameters(), *value.named_buffers()):
-            yield f"{path}.{name}", parameter
+            yield from _plain(f"{path}.{name}", parameter)
         for prefix, module in value.named_modules():
             seen.add(id(module))
             for name, attribute in vars(module).items():
@@ -242,9 +242,11 @@ def _state(path: str, value: Any, seen: set[int]) -> Iterator[tuple[str, Any]]:
 
 
 def _plain(path: str, value: Any, depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """Tensors and numbers in lists, tuples and dicts."""
+    """Tensors with their gradients, and numbers, in lists, tuples and dicts."""
     if isinstance(value, torch.Tensor | bool | int | float):
         yield path, value
+        if isinstance(value, torch.Tensor) and value.is_leaf and value.grad is not None:
+            yield f"{path}.grad", value.grad
     elif isinstance(value, list | tuple) and depth < 4:
         for number, item in enumerate(value):
             yield from _plain(f"{path}[{number}]", item, depth + 1)

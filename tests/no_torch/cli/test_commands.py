@@ -38,6 +38,7 @@ class Client:
         trace: Path | None,
         on_record: Callable[[AnyRecord], None],
         then: object = None,
+        tries: object = None,
         python: str = "",
     ) -> End:
         self.settings, self.trace = settings, trace
@@ -370,7 +371,7 @@ import os, sys
 from types import ModuleType
 from tests.no_torch import traces
 module = ModuleType("tcw.workbench.worker.client")
-def record(settings, trace, on_record, then, python=""):
+def record(settings, trace, on_record, then, tries, python=""):
     for one in traces.failed(): on_record(one)
     return one
 module.record = record

@@ -31,6 +31,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         recording: Recording,
         quiet: bool,
         then: Then | None = None,
+        tries: object = None,
     ) -> End:
         *before, end = profiles.masked_attention()
         assert isinstance(end, End)

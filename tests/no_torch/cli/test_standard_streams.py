@@ -27,7 +27,7 @@ sys.path.insert(0, {root!r})
 from tests.no_torch import profiles, traces
 from tcw.workbench.worker.trace_file import TraceFile
 module = ModuleType("tcw.workbench.worker.client")
-def record(settings, trace, on_record, then=None, python=""):
+def record(settings, trace, on_record, then=None, tries=None, python=""):
     file = TraceFile(trace, on_record)
     made = profiles.masked_attention() if settings.profile else traces.clean()
     for one in made:
