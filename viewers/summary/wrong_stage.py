@@ -30,7 +30,7 @@ def stage_words(recording: Recording, found: WrongStage) -> str:
         name = f"{found.kernel} ({kernel_label(kernel)})" if kernel is not None else found.kernel
         return f"its graphs are right: kernel {name} is wrong"
     if found.stage:
-        return f"its graphs are right{unknown}"
+        return f"its graphs are right; {found.reason}"
     right = " and ".join(stage for stage in _STAGES if stage in found.right)
     so_far = f"{right} right; " if right else ""
     return f"{so_far}which stage is wrong was not found{unknown}"

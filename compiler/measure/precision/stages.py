@@ -45,10 +45,8 @@ _SHARE = 1 / 16
 _LEAST_UNITS = 16.0
 """Units of float32 by which a right value may differ from eager's, relative to its largest."""
 
-_NO_KERNEL = (
-    "each kernel is right by itself: their order, memory, or what runs around the graphs is not"
-)
-_NOT_COMPARED = "its kernels were not compared, which takes longer than this may"
+_NO_KERNEL = "no single kernel is wrong: their order, their memory, or what runs around them is"
+_NOT_COMPARED = f"its kernels were not compared: to compile it again takes over {SECONDS:.0f} s"
 
 Backend = Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]
 Stage = Callable[[Watch, Engine], Backend]
@@ -112,6 +110,11 @@ def _passes(watch: Watch, engine: Engine) -> Backend:
     return lambda module, inputs: compile_fx.compile_fx(module, inputs, inner_compile=inner)
 
 
+_TITLES = {
+    "capture": "the captured graph",
+    "autograd": "AOTAutograd's graph",
+    "passes": "the graph after the engine's passes",
+}
 STAGES: dict[StageOfResult, Stage] = {
     "capture": _captured, "autograd": _autograd, "passes": _passes,
 }  # fmt: skip
@@ -246,7 +249,7 @@ class _Bisection:
         settings = self.host.settings
         backend = "eager" if record.stage == "capture" else record.engine
         place = f", {record.operation} ({record.node})" if record.node else ""
-        title = f"Call {record.call}: {record.stage} is wrong{place}"
+        title = f"Call {record.call} is wrong: {_TITLES[record.stage]}{place}"
         words = f"In the model {record.result} was off by {share:.2g} of its largest value."
         try:
             text = model_file(settings, self.call.sets[-1], backend, share, title, words)
