@@ -3,10 +3,10 @@
 The call is run again through one stage more each time (capture, autograd, the engine's passes), and
 each kernel is compared with float64. The first wrong kernel, or else the wrong stage, gets a file.
 
-FILE is as for `tcw explain`, or a trace written by `tcw profile --verify --trace`. The new file
+FILE is as for `tcw explain`, or a trace written by `tcw profile --verify --trace`. A kernel's file
 imports only torch. It holds the kernel's part of the graph, with your own lines as comments, and
 inputs like those of the recorded call; it compares the compiled result with eager's and float64's.
-Exits with 1 if a kernel is wrong.
+A stage's file calls your model. Exits with 1 if a kernel or a stage is wrong.
 
 \b
   tcw repro model.py

@@ -22,7 +22,6 @@ from tcw.compiler.trace.records import (
     Partition,
     Phase,
     SavedValue,
-    Speed,
     WrongStage,
 )
 from tcw.viewers.markdown.report import report
