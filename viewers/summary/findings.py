@@ -14,7 +14,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from tcw.compiler.trace.records import Advice, CallStart, EagerFallback, FixTrial, Numerics
+from tcw.compiler.trace.records import (
+    Advice,
+    CallStart,
+    EagerFallback,
+    FixTrial,
+    Numerics,
+    WrongStage,
+)
 from tcw.viewers.collected import grouped
 from tcw.viewers.command_line import command_line
 from tcw.viewers.recording import Recording
@@ -29,6 +36,7 @@ from tcw.viewers.summary.own_words import without_reprs
 from tcw.viewers.summary.place import Place, place_of
 from tcw.viewers.summary.recompiles import RecompileCause
 from tcw.viewers.summary.verdict import USELESS
+from tcw.viewers.summary.wrong_stage import stage_words
 from tcw.viewers.words import (
     bytes_text,
     error_text,
@@ -313,8 +321,23 @@ def _numerics(recording: Recording) -> list[Finding]:
     if worst and worst.note:
         how = f"{how} ({worst.note})" if worst.max_abs or not numerics.compared else worst.note
     title = f"compiled results differ from eager{where}: {how}"
-    notes = (numerics.note or rejected_words(numerics),)
-    return [Finding("numerics", "results", title, notes=notes, source=numerics)]
+    notes = [numerics.note or rejected_words(numerics)]
+    stage = recording.last(WrongStage)
+    fixes: tuple[Advice, ...] = ()
+    place = None
+    if stage is not None:
+        notes.insert(0, stage_words(recording, stage))
+        kernel = recording.kernels.get(stage.kernel)
+        place = place_of(
+            recording, stage.location or next(iter(kernel.locations if kernel else ()), None)
+        )
+    if stage is not None and stage.stage and recording.settings is not None:
+        options = ("--call", str(stage.call)) if stage.call > 1 else ()
+        code = command_line("repro", recording.settings, options)
+        fixes = (Advice(text="It writes a file that shows the error", code=code),)
+    return [
+        Finding("numerics", "results", title, place, fixes, notes=tuple(notes), source=numerics)
+    ]
 
 
 def _output_words(path: str) -> str:

@@ -1,9 +1,12 @@
-"""Compare each kernel with float64, and write the first wrong one as a standalone file.
+"""Find what makes results wrong, and write a file that shows it.
 
-FILE is as for `tcw explain`, or a trace written by `tcw profile --verify --trace`. The new file
+The call is run again through one stage more each time (capture, autograd, the engine's passes), and
+each kernel is compared with float64. The first wrong kernel, or else the wrong stage, gets a file.
+
+FILE is as for `tcw explain`, or a trace written by `tcw profile --verify --trace`. A kernel's file
 imports only torch. It holds the kernel's part of the graph, with your own lines as comments, and
 inputs like those of the recorded call; it compares the compiled result with eager's and float64's.
-Exits with 1 if a kernel is wrong.
+A stage's file calls your model. Exits with 1 if a kernel or a stage is wrong.
 
 \b
   tcw repro model.py
@@ -29,12 +32,14 @@ import msgspec
 
 from tcw.compiler.trace.output_file import check, words, write
 from tcw.compiler.trace.reader import TraceError
-from tcw.compiler.trace.records import Failure, Kernel, KernelPrecision, Warned
+from tcw.compiler.trace.records import Failure, Kernel, KernelPrecision, Warned, WrongStage
 from tcw.viewers.collected import grouped
 from tcw.viewers.command_line import FILE
+from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.lines import BLANK, TextLine, line
 from tcw.viewers.kit.spans import Role
 from tcw.viewers.recording import Recording
+from tcw.viewers.summary.wrong_stage import stage_words
 from tcw.viewers.words import listed
 from tcw.workbench.cli.explain import exit_code, record, show_text
 from tcw.workbench.request import codes
@@ -137,12 +142,18 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
         return Written([*lines, line("record it with 'tcw profile --verify'")], codes.USAGE)
     lines = [line(_counts([precision for _, precision in found])), *_left_out(recording, found)]
     part, chosen = _chosen(found, wanted)
+    stage = recording.last(WrongStage)
+    if not wanted and stage is not None and stage.stage in ("capture", "autograd", "passes"):
+        return _of_stage(recording, stage, output, of_trace, lines)
     if chosen is None or part is None:
         if wanted:
             ids = ", ".join(precision.kernel for _, precision in found)
             lines.append(line(f"no kernel {wanted}; the kernels are {ids}", hang=2))
             return Written(lines, codes.USAGE)
-        return Written(lines, codes.OK)
+        if stage is None:
+            return Written(lines, codes.OK)
+        lines.append(line(("wrong results", "bad"), f": {stage_words(recording, stage)}", hang=2))
+        return Written(lines, codes.FINDING)
     lines += [BLANK, *_about(part, chosen)]
     text = recording.text(chosen.repro) if chosen.repro else ""
     if not text:
@@ -154,16 +165,48 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
         target = output or _named_after(chosen.kernel)
         if target is None:
             return Written(lines, codes.USAGE, _NO_NAME.format(chosen.kernel))
-        try:
-            write(target, text.encode("utf-8", "surrogateescape"))
-        except OSError as error:
-            return Written(lines, codes.USAGE, f"-o {target}: {words(error)}")
-        shows = f"according to the trace, {_shows(chosen)}" if of_trace else _shows(chosen)
-        lines += [BLANK, line("wrote ", (str(target), "strong"), f": {shows}")]
-        if of_trace:
-            lines.append(line((_WHOSE, "dim"), hang=2))
+        if trouble := _write(target, text, _shows(chosen), of_trace, lines):
+            return Written(lines, codes.USAGE, trouble)
     wrong = any(precision.within is False for _, precision in found)
     return Written(lines, codes.FINDING if wrong else codes.OK)
+
+
+def _write(target: Path, text: str, shows: str, of_trace: bool, lines: list[TextLine]) -> str:
+    """Write the file and say so; returns why it could not be written."""
+    try:
+        write(target, text.encode("utf-8", "surrogateescape"))
+    except OSError as error:
+        return f"-o {target}: {words(error)}"
+    shows = f"according to the trace, {shows}" if of_trace else shows
+    lines += [BLANK, line("wrote ", (str(target), "strong"), f": {shows}")]
+    if of_trace:
+        lines.append(line((_WHOSE, "dim"), hang=2))
+    return ""
+
+
+def _of_stage(
+    recording: Recording,
+    stage: WrongStage,
+    output: Path | None,
+    of_trace: bool,
+    lines: list[TextLine],
+) -> Written:
+    """The report on a graph that is wrong before any kernel is made of it."""
+    names = FileNames.for_settings(recording.settings)
+    at = stage.location
+    place = f"{names.place(at.file, at.line)}  " if at is not None else ""
+    words = stage_words(recording, stage)
+    lines += [BLANK, line((place, "accent"), ("wrong", "bad"), f": {words}", hang=2)]
+    text = recording.text(stage.repro) if stage.repro else ""
+    if not text:
+        lines.append(line(f"no file: {stage.repro_note or 'the trace has none'}", hang=2))
+    else:
+        failed = f"run, it failed: {stage.repro_note}" if stage.repro_note else "it was not run"
+        shows = {None: failed, True: "run, it shows the error", False: "run, it is right"}
+        how = shows[stage.reproduces]
+        if trouble := _write(output or Path("repro_graph.py"), text, how, of_trace, lines):
+            return Written(lines, codes.USAGE, trouble)
+    return Written(lines, codes.FINDING)
 
 
 _NO_NAME = "the trace names a kernel {!r}, which cannot be a file name: choose one with -o FILE"

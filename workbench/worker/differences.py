@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from msgspec import structs
 
@@ -34,6 +37,22 @@ def explain_difference(calls: EngineCalls) -> None:
     calls.recorder.emit(wrong_stage(host_of(calls.recorder), call, kernels))
 
 
+@contextmanager
+def _empty_cache() -> Iterator[None]:
+    """Our engine's graphs are compiled again: from its cache they come without their operations."""
+    from tcw.compiler.runtime.store import FOLDER_VARIABLE
+
+    before = os.environ.get(FOLDER_VARIABLE)
+    with tempfile.TemporaryDirectory(prefix="tcw-again-") as folder:
+        os.environ[FOLDER_VARIABLE] = folder
+        try:
+            yield
+        finally:
+            os.environ.pop(FOLDER_VARIABLE)
+            if before is not None:
+                os.environ[FOLDER_VARIABLE] = before
+
+
 def _first_wrong_kernel(calls: EngineCalls, number: int) -> str:
     """Compile again, to keep what is needed to compare the kernels of this call; their ids are the
     same, and the comparison is recorded."""
@@ -50,6 +69,7 @@ def _first_wrong_kernel(calls: EngineCalls, number: int) -> str:
     records = recorder.unwritten = []
     try:
         with ExitStack() as stack:
+            stack.enter_context(_empty_cache())
             collected = stack.enter_context(collecting())
             with host.unrecorded():
                 recorder.quiet = False

@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -23,6 +22,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch import config as functorch_config
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 
+from tcw.compiler.control.hooks import Hook
 from tcw.compiler.graphs.aten_facts import outputs_of_the_user
 from tcw.compiler.graphs.nodes import target_name, user_line
 from tcw.compiler.measure.calls.inputs import InputSet
@@ -38,6 +38,20 @@ from tcw.compiler.trace.records import Engine, OutputError, WrongStage
 from tcw.compiler.trace.records.graph import GraphKind
 from tcw.compiler.trace.records.measure import StageOfResult
 
+HOOK = Hook(
+    name="stages of a wrong call",
+    offers="which stage makes compiled results wrong: the first wrong node, and its line",
+    needs=(
+        "torch._dynamo.backends.common:aot_autograd",
+        "torch._functorch.partitioners:min_cut_rematerialization_partition",
+        "torch._inductor.compile_fx:_recursive_post_grad_passes(gm, is_inference)",
+        "torch._inductor.compile_fx:fake_tensor_prop",
+        "torch._inductor.compile_fx:view_to_reshape",
+        "torch._inductor.decomposition:select_decomp_table",
+        "torch._inductor.virtualized:V",
+    ),
+    test="measure/precision/test_stages.py",
+)
 SECONDS = 20.0
 """For all runs together."""
 _SHARE = 1 / 16
@@ -45,10 +59,8 @@ _SHARE = 1 / 16
 _LEAST_UNITS = 16.0
 """Units of float32 by which a right value may differ from eager's, relative to its largest."""
 
-_NO_KERNEL = (
-    "each kernel is right by itself: their order, memory, or what runs around the graphs is not"
-)
-_NOT_COMPARED = "its kernels were not compared, which takes longer than this may"
+_NO_KERNEL = "no single kernel is wrong: their order, their memory, or what runs around them is"
+_NOT_COMPARED = f"its kernels were not compared: to compile it again takes over {SECONDS:.0f} s"
 
 Backend = Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]
 Stage = Callable[[Watch, Engine], Backend]
@@ -68,11 +80,13 @@ def _autograd(watch: Watch, engine: Engine) -> Backend:
         from tcw.compiler.engine.backend import with_compilers
 
         return lambda module, inputs: with_compilers(module, inputs, compiler)
+    from torch._inductor import decomposition
+
     return aot_autograd(  # type: ignore[no-any-return]
         fw_compiler=compiler("forward"),
         bw_compiler=compiler("backward"),
         inference_compiler=compiler("inference"),
-        decompositions=import_module("torch._inductor.decomposition").select_decomp_table,
+        decompositions=decomposition.select_decomp_table,
         partition_fn=partial(min_cut_rematerialization_partition, compiler="inductor"),
     )
 
@@ -95,15 +109,15 @@ def _passes(watch: Watch, engine: Engine) -> Backend:
             return compile
 
         return lambda module, inputs: with_compilers(module, inputs, compiler)
-    compile_fx = import_module("torch._inductor.compile_fx")
+    from torch._inductor import compile_fx
+    from torch._inductor.virtualized import V
 
     def inner(module: fx.GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
-        virtualized = import_module("torch._inductor.virtualized")
         compile_fx.view_to_reshape(module)
         with torch.no_grad():
             mode = compile_fx.fake_tensor_prop(module, inputs)
         inference = bool(options.get("is_inference"))
-        with virtualized.V.set_fake_mode(mode):
+        with V.set_fake_mode(mode):
             compile_fx._recursive_post_grad_passes(module, is_inference=inference)
         module.recompile()
         kind: GraphKind = "backward" if options.get("is_backward") else "forward"
@@ -112,6 +126,11 @@ def _passes(watch: Watch, engine: Engine) -> Backend:
     return lambda module, inputs: compile_fx.compile_fx(module, inputs, inner_compile=inner)
 
 
+_TITLES = {
+    "capture": "the captured graph",
+    "autograd": "AOTAutograd's graph",
+    "passes": "the graph after the engine's passes",
+}
 STAGES: dict[StageOfResult, Stage] = {
     "capture": _captured, "autograd": _autograd, "passes": _passes,
 }  # fmt: skip
@@ -153,6 +172,8 @@ def wrong_stage(host: Host, call: WrongCall, kernels: Callable[[], str | None]) 
     state = RandomState.now()
     found = WrongStage(call=call.worst.call, engine=call.engine, result=call.worst.path)
     right: list[StageOfResult] = []
+    if missing := HOOK.missing():
+        return structs.replace(found, reason=missing)
     try:
         with host.unrecorded(), functorch_config.patch(enable_autograd_cache=False):
             found = _Bisection(host, call, began + SECONDS, right).found(found)
@@ -246,7 +267,7 @@ class _Bisection:
         settings = self.host.settings
         backend = "eager" if record.stage == "capture" else record.engine
         place = f", {record.operation} ({record.node})" if record.node else ""
-        title = f"Call {record.call}: {record.stage} is wrong{place}"
+        title = f"Call {record.call} is wrong: {_TITLES[record.stage]}{place}"
         words = f"In the model {record.result} was off by {share:.2g} of its largest value."
         try:
             text = model_file(settings, self.call.sets[-1], backend, share, title, words)

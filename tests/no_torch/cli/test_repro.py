@@ -16,8 +16,11 @@ from tcw.compiler.trace.records import (
     Record,
     Settings,
     Start,
+    Text,
+    WrongStage,
 )
-from tcw.compiler.trace.writer import TraceWriter
+from tcw.compiler.trace.records.measure import StageOfResult
+from tcw.compiler.trace.writer import TraceWriter, text_hash
 from tcw.viewers.recording import Recording
 from tcw.viewers.text.lines import to_text
 from tcw.workbench.cli.main import main
@@ -326,3 +329,38 @@ def test_what_is_not_named_a_model_is_never_run(
     assert "is not a tcw trace" in text
     assert "must end in .py" in text
     assert client.settings is None
+
+
+@pytest.mark.parametrize("stage", ["capture", "autograd", "passes"])
+def test_a_wrong_graph_is_written_where_every_kernel_is_right(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    stage: StageOfResult,
+) -> None:
+    """Kernels are compared with the graph that they are made of."""
+    found = WrongStage(
+        call=1, engine="inductor", result="out", stage=stage, graph="0/0", node="mul_1",
+        operation="operator.mul", location=Location(file="/home/me/model.py", line=24),
+        reproduces=True, repro=text_hash(FILE),
+    )  # fmt: skip
+    file = trace(tmp_path, precision("k0", True), Text(hash=text_hash(FILE), body=FILE), found)
+    code, text = said(capsys, monkeypatch, tmp_path, str(file))
+    assert code == codes.FINDING
+    assert "1 kernel: 1 within rounding" in text
+    assert "model.py:24  wrong: " in text
+    assert "operator.mul (mul_1 of 0/0)" in " ".join(text.split())
+    assert "wrote repro_graph.py: according to the trace, run, it shows the error" in text
+    assert (tmp_path / "repro_graph.py").read_text() == FILE
+
+
+def test_wrong_results_of_right_kernels_are_no_success(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = WrongStage(
+        call=1, engine="inductor", result="out", stage="kernels", reason="no single kernel is wrong"
+    )
+    file = trace(tmp_path, precision("k0", True), found)
+    code, text = said(capsys, monkeypatch, tmp_path, str(file))
+    assert code == codes.FINDING
+    assert "its graphs are right; no single kernel is wrong" in text

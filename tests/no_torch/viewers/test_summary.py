@@ -22,6 +22,7 @@ from tcw.compiler.trace.records import (
     Partition,
     Phase,
     SavedValue,
+    WrongStage,
 )
 from tcw.viewers.markdown.report import report
 from tcw.viewers.recording import Recording
@@ -436,6 +437,38 @@ def test_where_results_differ_is_a_sentence(path: str, words: str) -> None:
     numbers = Numerics(compared=1, max_abs=0.5, max_rel=0.2, within=False, worst=(worst,))
     (finding,) = [one for one in summary([numbers]).findings if one.kind == "numerics"]
     assert f"differ from eager {words} max error 0.5" in finding.title
+
+
+@pytest.mark.parametrize(
+    ("found", "words", "line"),
+    [
+        ({"stage": "capture", "node": "z_1", "operation": "operator.mul", "graph": "0/0"},
+         "first in operator.mul (z_1 of 0/0)", 24),
+        ({"stage": "autograd", "node": "mul_2", "operation": "aten.gelu.default"},
+         "first in gelu (mul_2", 24),
+        ({"stage": "capture", "reason": "its graphs are right"}, "its graphs are right", 24),
+        ({"stage": "kernels", "kernel": "k4", "location": None}, "kernel k4 (", 18),
+        ({"reason": "not found within 20 s", "right": ("capture",), "location": None},
+         "capture right; which stage is wrong was not found: not found within 20 s", None),
+    ],
+)  # fmt: skip
+def test_wrong_results_name_the_stage_and_the_line(
+    found: dict[str, object], words: str, line: int | None
+) -> None:
+    file = Recording(block_trace()).settings
+    assert file is not None
+    about = {"location": Location(file=file.file, line=24), **found}
+    stage = WrongStage(call=2, engine="inductor", result="out", **about)  # type: ignore[arg-type]
+    worst = OutputError(call=2, path="out", max_abs=0.5, max_rel=0.2)
+    numbers = Numerics(compared=1, max_abs=0.5, max_rel=0.2, within=False, worst=(worst,))
+    (finding,) = [
+        one for one in summary([*block_trace(), numbers, stage]).findings if one.kind == "numerics"
+    ]
+    assert words in finding.notes[0]
+    assert (finding.place.line if finding.place else None) == line
+    codes = [fix.code for fix in finding.fixes]
+    assert codes == ([] if line is None else [f"{codes[0].partition(' --call')[0]} --call 2"])
+    assert not codes or codes[0].startswith("tcw repro ")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A kernel whose results are wrong: reported before anything about time."""
+"""Wrong results, of a kernel or of a stage before: reported before anything about time."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import shlex
 from collections.abc import Iterable, Sequence
 
 from tcw.compiler.trace.precision import worst_output
-from tcw.compiler.trace.records import Advice, KernelPrecision
+from tcw.compiler.trace.records import Advice, KernelPrecision, WrongStage
 from tcw.viewers.command_line import command_line, near
 from tcw.viewers.labels import kernel_label
 from tcw.viewers.summary.place import place_of
 from tcw.viewers.summary.profile.causes.cause import Cause
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
+from tcw.viewers.summary.wrong_stage import stage_words
 from tcw.viewers.words import error_text, plural
 
 KEPT = "run.tcw"
@@ -24,6 +25,11 @@ def wrong_results(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         precision for precision in index.recording.all(KernelPrecision) if precision.within is False
     ]
     if not wrong:
+        stage = index.recording.last(WrongStage)
+        if stage is not None:
+            title = f"results are wrong: {stage_words(index.recording, stage)}"
+            place = place_of(index.recording, stage.location)
+            yield Cause(kind="precision", title=title, seconds=0.0, place=place)
         return
     first = wrong[0]
     kernel = index.recording.kernels.get(first.kernel)

@@ -1,0 +1,61 @@
+"""A kernel that computes something else than its graph: `tcw explain` finds it in a wrong call."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
+from tcw.compiler.trace.records import KernelPrecision, WrongStage
+from tcw.viewers.recording import Recording
+from tests.cpu.command_line import tcw_process
+from tests.cpu.measure.planted import planted
+
+pytestmark = pytest.mark.skipif(
+    isinstance(find_compiler(), NoCompiler), reason="there is no C++ compiler"
+)
+
+MODEL = """\
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = torch.nn.Linear(16, 32)
+
+    def forward(self, x):
+        y = self.up(x).tanh()
+        return torch.softmax(y, -1) * 7
+
+
+torch.manual_seed(0)
+model = Model()
+example_inputs = (torch.randn(4, 16),)
+"""
+
+
+@pytest.mark.parametrize("engine", ["tcw", pytest.param("inductor", marks=pytest.mark.long)])
+def test_the_first_wrong_kernel_of_a_wrong_call(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = planted(tmp_path, r"(?<![\d.])7\.0(?!\d)", "7.5")
+    environment = {"TCW_CACHE_DIR": str(tmp_path / "cache"), "CXX": made.compiler}
+    if engine == "inductor":
+        environment = {"PYTHONPATH": made.inductor}
+    (tmp_path / "model.py").write_text(MODEL)
+    options = ("--engine", engine, "--no-grad", "--trace", "run.tcw", "--json", "--no-try")
+    done = tcw_process(tmp_path, "explain", "model.py", *options, **environment)
+    assert done.code == 0, done.err
+    assert made.times() > 0
+    recording = Recording.open(tmp_path / "run.tcw")
+    (stage,) = recording.all(WrongStage)
+    assert (stage.stage, stage.right) == ("kernels", ("capture", "autograd", "passes"))
+    kernel = recording.kernels[stage.kernel]
+    assert any(at.line == 11 for at in kernel.locations)
+    wrong = [one.kernel for one in recording.all(KernelPrecision) if one.within is False]
+    assert wrong == [stage.kernel]
+    (finding,) = [one for one in json.loads(done.out)["findings"] if one["kind"] == "numerics"]
+    assert finding["line"] in (10, 11)
