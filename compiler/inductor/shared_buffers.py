@@ -18,9 +18,7 @@ _NAMED = 3
 def shared_words(first: Any, second: Any) -> str:
     """`both read buf26, 32.0 KB, in different orders: Inductor's score is 0`; "" if they share no
     buffer."""
-    one, other = (
-        {dep.name: dep for dep in node.read_writes.reads_and_writes()} for node in (first, second)
-    )
+    one, other = _accesses(first), _accesses(second)
     written = {dep.name for node in (first, second) for dep in node.read_writes.writes}
     names = [name for name in one if name in other]
     if not names:
@@ -34,12 +32,23 @@ def shared_words(first: Any, second: Any) -> str:
     return f"{', '.join(parts)}{more}: Inductor's score is 0"
 
 
-def _bytes(*accesses: Any) -> int:
-    """What the larger of the accesses touches."""
-    return max(int(access.numbytes_hint()) for access in accesses)
+def _accesses(node: Any) -> dict[str, list[Any]]:
+    """What a node reads and writes of each buffer."""
+    found: dict[str, list[Any]] = {}
+    for access in node.read_writes.reads_and_writes():
+        found.setdefault(access.name, []).append(access)
+    return found
 
 
-def _how(one: Any, other: Any) -> str:
+def _bytes(*sides: list[Any]) -> int:
+    """What the side that touches more touches."""
+    return max(sum(int(access.numbytes_hint()) for access in side) for side in sides)
+
+
+def _how(first: list[Any], second: list[Any]) -> str:
+    if len(first) > 1 or len(second) > 1:
+        return "at different places"
+    one, other = first[0], second[0]
     if not all(hasattr(access, "get_offset") for access in (one, other)):
         return "whole, without an index to compare"
     if one.get_numel() != other.get_numel():
