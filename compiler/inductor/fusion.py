@@ -33,6 +33,7 @@ from tcw.compiler.inductor.fusion_overrides import Overruling
 from tcw.compiler.inductor.fusion_rules import rule_of
 from tcw.compiler.inductor.lowered_graphs import lowering_of
 from tcw.compiler.inductor.scheduler_nodes import group_of
+from tcw.compiler.inductor.shared_buffers import shared_words
 from tcw.compiler.protocol.decision import MOST_BETWEEN
 from tcw.compiler.trace.records import FusionGroups, FusionRound
 
@@ -146,7 +147,10 @@ def _unsaid(
 ) -> None:
     """Complete the reason of a rejection that Inductor left out, or gave without names."""
     if attempt.said is not None:
-        if rule_of(attempt.said[0]) == "between":
+        rule = rule_of(attempt.said[0])
+        if rule in ("no-shared-data", "indexing-mismatch"):
+            attempt.shares = shared_words(node1, node2)
+        elif rule == "between":
             most = MOST_BETWEEN + 1
             attempt.between = names_between(scheduler, node1, node2, fusion.lowering, most)
     elif attempt.silent is None and not attempt.cycle:

@@ -44,6 +44,8 @@ class Attempt:
     """(rule, function) of a check that rejected without a reason, after `said`."""
     between: dict[str, str] = field(default_factory=dict)
     """If nodes between the two rejected the pair: those, in schedule order, with their names."""
+    shares: str = ""
+    """If Inductor counts no shared data: what the pair shares nevertheless."""
     rejected_member: str = ""
     shared: int | None = None
     mixed: bool = False
@@ -188,7 +190,9 @@ def explain_attempt(attempt: Attempt) -> tuple[str, str, str]:
 
 def _naming(words: str, attempt: Attempt) -> str:
     """Inductor's words with the nodes that it means: `intermediate nodes between amax and
-    var_mean: exp, div`."""
+    var_mean: exp, div`; or with the buffers that it does not count."""
+    if attempt.shares:
+        return f"{words}: {attempt.shares}"
     if not attempt.between:
         return words
     sides = " and ".join(split_id(attempt.id)[2])

@@ -92,6 +92,8 @@ class Finding:
             subject = self.source.change.name
         elif isinstance(self.source, EagerFallback):
             subject = self.source.function
+        elif self.kind in ("slower", "guards"):
+            subject = ""  # the title has times
         return " | ".join((self.kind, where, line, subject))
 
     @property

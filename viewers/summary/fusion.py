@@ -300,6 +300,33 @@ def node_labels(recording: Recording) -> dict[tuple[str, str], str]:
     return labels
 
 
+def grouped_elsewhere(recording: Recording, other: Recording, pair: PairResult) -> bool | None:
+    """Whether the other engine put the two nodes that stand for a pair into one group; None if it
+    has not lowered both as they are here."""
+    nodes, theirs = recording.nodes(pair.graph), other.nodes(pair.graph)
+    names = split_id(pair.id)[2]
+    for name in names:
+        one, same = nodes.get(name), theirs.get(name)
+        if one is None or same is None:
+            return None
+        if (one.target, one.location) != (same.target, same.location):
+            return None
+    groups = [
+        {
+            origin
+            for member in group.nodes
+            if (operation := other.operations.get((record.graph, member))) is not None
+            for origin in operation.origins
+        }
+        for record in other.all(FusionGroups)
+        if record.graph == pair.graph
+        for group in record.groups
+    ]
+    if not set(names) <= set().union(*groups):
+        return None
+    return any(group.issuperset(names) for group in groups)
+
+
 def rule_words(rule: str) -> str:
     """`between` -> `with nodes between`."""
     return RULES.get(rule, rule.replace("-", " "))

@@ -257,9 +257,10 @@ class Parts:
         if name in OF_BOTH:
             source = self.recording if name == "engines" else self.recordings[0]
             parts = [("", source, self.first)]
+        others = self.recordings[::-1] if len(parts) == 2 else [None]
         return [
-            (engine, SectionView(recording, summary, width, detail))
-            for engine, recording, summary in parts
+            (engine, SectionView(recording, summary, width, detail, other))
+            for (engine, recording, summary), other in zip(parts, others, strict=True)
         ]
 
 

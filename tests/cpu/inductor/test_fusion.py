@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+import torch
+from msgspec.structs import replace
 
 from tcw.compiler.inductor.fusion_attempts import Attempt, explain_attempt, score_parts
 from tcw.compiler.inductor.fusion_rules import RULES, SILENT, rule_of
 from tcw.compiler.protocol.decision import engine_of, split_id
 from tcw.compiler.trace.records import (
+    FusionGroup,
     FusionGroups,
     FusionRound,
+    Graph,
+    Location,
+    Node,
     SchedulerNode,
     Warned,
 )
+from tcw.viewers.recording import Recording
+from tcw.viewers.summary.fusion import grouped_elsewhere, pair_asked
 from tests.cpu.inductor.conftest import Watched
-from tests.cpu.inductor.recorded import Recorded
+from tests.cpu.inductor.recorded import Recorded, record
 from tests.decided import pairs_in
 from tests.inductor_loops import nest_text
 
@@ -182,3 +190,47 @@ def test_nodes_between_need_the_first_and_lead_to_the_second(watched: Watched) -
         for operation, name in zip(pair.between, between, strict=False):
             assert name.split(".")[0] in known[pair.graph, operation].origins
             assert operation not in (*pair.first.split("_"), *pair.second.split("_"))
+
+
+def middle(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    h = torch.tanh(x) * 1.5
+    return h - h.mean(1, keepdim=True), x[:4].exp().sum(2), x[4:].exp().sum(2)
+
+
+def test_a_pair_without_shared_data_says_what_it_shares() -> None:
+    recorded, _ = record(middle, torch.ones(8, 32, 64), until="fusion")
+    apart = {
+        split_id(pair.id)[2]: pair.reason
+        for pair in pairs_in(recorded)
+        if pair.rule == "no-shared-data"
+    }
+    assert "buf0, 64 KB, in different orders" in apart["mul", "mean"]
+    assert any("arg0_1, 32 KB, from different elements on" in words for words in apart.values())
+    assert any("arg0_1, 64 KB, in parts of different sizes" in words for words in apart.values())
+
+
+def test_the_other_engine_is_asked_about_the_same_pair() -> None:
+    place = Location(file="m.py", line=3)
+
+    def lowered(groups: tuple[FusionGroup, ...], line: int = 3) -> Recording:
+        nodes = tuple(
+            Node(name=name, op="call_function", target=f"aten.{name}.default",
+                 location=replace(place, line=line))
+            for name in ("mul", "mean")
+        )  # fmt: skip
+        return Recording([
+            Graph(id="0/0/lowered", kind="lowered", compile_id="0/0", nodes=nodes),
+            *(SchedulerNode(graph="0/0/lowered", name=f"op{n}", kind="pointwise", label=name,
+                            origins=(name,)) for n, name in enumerate(("mul", "mean"))),
+            FusionGroups(graph="0/0/lowered", groups=groups),
+        ])  # fmt: skip
+
+    def group(*nodes: str) -> FusionGroup:
+        return FusionGroup(name="_".join(nodes), nodes=nodes, kind="pointwise", label="")
+
+    both, each = (group("op0", "op1"),), (group("op0"), group("op1"))
+    pair = pair_asked("inductor/0/0/fuse/mul+mean", "0/0/lowered", "op0", "op1")
+    assert grouped_elsewhere(lowered(each), lowered(both), pair) is True
+    assert grouped_elsewhere(lowered(each), lowered(each), pair) is False
+    assert grouped_elsewhere(lowered(each), lowered(both, line=9), pair) is None
+    assert grouped_elsewhere(lowered(each), Recording([]), pair) is None

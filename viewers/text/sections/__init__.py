@@ -40,6 +40,8 @@ class SectionView:
     width: int
     detail: str = ""
     """What follows `=` in `guards=all`."""
+    beside: Recording | None = None
+    """The other engine's part of the recording, if there is one."""
 
     @property
     def names(self) -> FileNames:

@@ -12,7 +12,13 @@ from tcw.viewers.labels import WRITTEN_IN, KernelNames, binary_words
 from tcw.viewers.plain import plain_lines
 from tcw.viewers.summary.cudagraphs import CudagraphUse, cudagraph_costs, cudagraph_words
 from tcw.viewers.summary.engine_comparison import Comparison, LineUp, compare
-from tcw.viewers.summary.fusion import GraphFusion, PairResult, node_labels, rule_words
+from tcw.viewers.summary.fusion import (
+    GraphFusion,
+    PairResult,
+    grouped_elsewhere,
+    node_labels,
+    rule_words,
+)
 from tcw.viewers.summary.kernels import KernelRow
 from tcw.viewers.summary.memory_plans import (
     by_choice,
@@ -285,7 +291,7 @@ def fusion(view: SectionView) -> list[TextLine]:
     if not graphs:
         return [heading("fusion", "no pairs recorded: no graph reached the scheduler")]
     labels = node_labels(view.recording)
-    return apart(_fused_graph(graph, labels, view.width) for graph in graphs)
+    return apart(_fused_graph(view, graph, labels) for graph in graphs)
 
 
 def fusion_line(fused: int, rejected: dict[str, int]) -> str:
@@ -298,7 +304,7 @@ def fusion_line(fused: int, rejected: dict[str, int]) -> str:
 
 
 def _fused_graph(
-    graph: GraphFusion, labels: dict[tuple[str, str], str], width: int
+    view: SectionView, graph: GraphFusion, labels: dict[tuple[str, str], str]
 ) -> list[TextLine]:
     ended = f" → {plural(graph.groups, 'group')}" if graph.groups is not None else ""
     lines = [heading(f"fusion {graph.graph}", f"{plural(graph.nodes, 'node')}{ended}")]
@@ -312,7 +318,7 @@ def _fused_graph(
         for pair in graph.pairs
         if pair.verdict == "fused"
     ]
-    lines += table(rows, "lfrf", width, 2)
+    lines += table(rows, "lfrf", view.width, 2)
     passed = sum(pair.verdict == "passed" for pair in graph.pairs)
     if passed:
         text = f"{plural(passed, 'pair')} allowed, but one side had already fused with another node"
@@ -320,11 +326,13 @@ def _fused_graph(
     for rule, count in graph.rejected.items():
         lines.append(line(("  ✗  ", "bad"), f"{number(count)} {rule_words(rule)}", hang=5))
         pairs = [pair for pair in graph.pairs if pair.verdict == "rejected" and pair.rule == rule]
-        lines += _reasons(pairs, labels)
+        lines += _reasons(view, pairs, labels)
     return lines
 
 
-def _reasons(pairs: list[PairResult], labels: dict[tuple[str, str], str]) -> list[TextLine]:
+def _reasons(
+    view: SectionView, pairs: list[PairResult], labels: dict[tuple[str, str], str]
+) -> list[TextLine]:
     """The engine's own reasons under one rule, most common first, each with an example pair."""
     example = {pair.reason: pair for pair in reversed(pairs)}
     reasons = Counter(pair.reason for pair in pairs)
@@ -332,11 +340,22 @@ def _reasons(pairs: list[PairResult], labels: dict[tuple[str, str], str]) -> lis
     for reason, times in reasons.most_common(EXAMPLES):
         words = reason or "no reason given"
         count, such_as = (f"{times} × ", "e.g. ") if times > 1 else ("", "")
-        names = f"  {such_as}{_names(example[reason], labels)}"
+        pair = example[reason]
+        names = f"  {such_as}{_names(pair, labels)}{_beside(view, pair)}"
         lines.append(line(f"       {count}{words}", (names, "dim"), hang=9))
     if len(reasons) > EXAMPLES:
         lines.append(line((f"       … {number(len(reasons) - EXAMPLES)} more reasons", "dim")))
     return lines
+
+
+def _beside(view: SectionView, pair: PairResult) -> str:
+    """What the other engine makes of a pair: `; tcw: in one loop nest`."""
+    if view.beside is None or view.beside.settings is None:
+        return ""
+    together = grouped_elsewhere(view.recording, view.beside, pair)
+    if together is None:
+        return ""
+    return f"; {view.beside.settings.engine}: {'fused' if together else 'apart too'}"
 
 
 def _names(pair: PairResult, labels: dict[tuple[str, str], str]) -> str:
