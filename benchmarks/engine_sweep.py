@@ -55,7 +55,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.backend import TORCH  # noqa: E402
-from benchmarks.sweep_workers import Row, in_workers, serve  # noqa: E402
+from benchmarks.sweep_workers import Row, in_workers, measure, serve  # noqa: E402
 
 RESULTS = ROOT / "benchmarks" / "engine_sweep.jsonl"
 CHILD = "--child"
@@ -225,7 +225,11 @@ def main() -> None:
 
     chosen = [case for case in cases(given.quick) if given.only in case.key]
     if given.child:
-        serve({case.key: case for case in chosen}, given.seconds, given.threads)
+        serve(
+            {case.key: case for case in chosen},
+            given.threads,
+            lambda case, said: measure(case, given.seconds, given.threads, said),
+        )
         return
     if given.again and given.worse_than is not None:
         known = read(given.results, given.threads)

@@ -129,8 +129,13 @@ def _ended(worker: subprocess.Popen[str]) -> None:
     worker.stdout.close()
 
 
-def serve(cases: Mapping[str, Any], seconds: float, threads: int) -> None:
-    """Measure the cases that the standard input names, one a line, until it ends."""
+def serve(
+    cases: Mapping[str, Any],
+    threads: int,
+    measured: Callable[[Any, Callable[[Row], None]], Row],
+) -> None:
+    """Measure the cases that the standard input names, one a line, until it ends. `measured` gets
+    a case, and says by which side it goes on."""
     import torch
 
     warnings.simplefilter("ignore")
@@ -143,7 +148,7 @@ def serve(cases: Mapping[str, Any], seconds: float, threads: int) -> None:
 
     for line in sys.stdin:
         signal.alarm(PATIENCE)
-        row = measure(cases[line.rstrip("\n")], seconds, threads, said)
+        row = measured(cases[line.rstrip("\n")], said)
         signal.alarm(0)
         said(row)
 

@@ -322,7 +322,8 @@ def _numerics(recording: Recording) -> list[Finding]:
     how = f"max error {error_text(numerics.max_abs)}"
     if worst and worst.note:
         how = f"{how} ({worst.note})" if worst.max_abs or not numerics.compared else worst.note
-    title = f"compiled results differ from eager{where}: {how}"
+    engine = recording.settings.engine if recording.settings else "torch.compile"
+    title = f"results of {engine} differ from eager{where}: {how}"
     notes = [numerics.note or rejected_words(numerics)]
     stage = recording.last(WrongStage)
     fixes: tuple[Advice, ...] = ()

@@ -27,8 +27,11 @@ def not_comparable(found: Numerics | WhatIf) -> str:
 
 
 def rejected_words(found: Numerics | WhatIf) -> str:
-    """Why results are wrong: `outside the default tolerances of …; off float64 by …`."""
-    return "; ".join(filter(None, (_TOLERANCES, off_float64(found))))
+    """Why results are wrong: `rounding changes them by 2e-06 at most; off float64 by …`."""
+    words = _TOLERANCES
+    if found.rounding is not None:
+        words = f"rounding changes them by {error_text(found.rounding)} at most"
+    return "; ".join(filter(None, (words, off_float64(found))))
 
 
 def off_float64(numerics: Numerics | WhatIf) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import random
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -125,6 +125,13 @@ def named_parameters(model: Model) -> list[tuple[str, Any]]:
     return [(name.removeprefix("_orig_mod."), found) for name, found in model.named_parameters()]
 
 
+def named_buffers(model: Model) -> dict[str, torch.Tensor]:
+    """Buffers by name, as the user knows them; none for a function."""
+    if not isinstance(model, torch.nn.Module):
+        return {}
+    return {name.removeprefix("_orig_mod."): value for name, value in model.named_buffers()}
+
+
 def loss_of(outputs: Any) -> torch.Tensor:
     """A scalar to run the backward from: `outputs.loss`, else the sum of the float outputs'
     means."""
@@ -210,19 +217,12 @@ class Twin:
         """Why it is not a copy; "" if it is."""
         self.model = model
         self._before: dict[str, torch.Tensor] = {}
+        self._start: Any = None
         if isinstance(model, torch.nn.Module):
             try:
                 self.model = copy.deepcopy(model)
             except Exception as error:
                 self.shared = f"{type(error).__name__}: {error}"
-
-    def again(self) -> Model:
-        """A model in the present state of this one, to call once more; itself if it is shared or
-        no module."""
-        if self.shared or not isinstance(self.model, torch.nn.Module):
-            return self.model
-        copied: Model = copy.deepcopy(self.model)
-        return copied
 
     def remember(self) -> None:
         """Before the compiled run: keep the state that the eager run starts from."""
@@ -232,11 +232,48 @@ class Twin:
             }
 
     def rewind(self) -> None:
-        """Before the eager run: restore it."""
+        """Before the eager run: restore it, or keep a copy of it."""
         if self._before and isinstance(self.model, torch.nn.Module):
             with torch.no_grad():
                 for name, value in self.model.state_dict().items():
                     value.copy_(self._before[name])
+        elif not self.shared and isinstance(self.model, torch.nn.Module):
+            self._start = _with_parameters_of(self.model)
+
+    def again(self, whole: bool = False) -> Model:
+        """A model in the state that the eager run started from, to call once more; itself if it is
+        no module. `whole`: with parameters of its own."""
+        if self.shared:
+            self.rewind()
+        if self._start is None:
+            return self.model
+        copied: Model = copy.deepcopy(self._start) if whole else _with_parameters_of(self._start)
+        return copied
+
+    def buffers(self) -> dict[str, torch.Tensor]:
+        """Those at the start of the eager run, by name."""
+        if self._before:
+            return self._before
+        return named_buffers(self._start) if self._start is not None else {}
+
+    @contextmanager
+    def left_as_it_is(self) -> Iterator[None]:
+        """Calls inside the block do not change a shared model's state."""
+        state: dict[str, torch.Tensor] = {}
+        if self.shared and isinstance(self.model, torch.nn.Module):
+            state = {name: value.clone() for name, value in self.model.state_dict().items()}
+        try:
+            yield
+        finally:
+            if isinstance(self.model, torch.nn.Module):
+                with torch.no_grad():
+                    for name, value in state.items():
+                        self.model.state_dict()[name].copy_(value)
+
+
+def _with_parameters_of(model: torch.nn.Module) -> torch.nn.Module:
+    """A copy with buffers and other state of its own, and the same parameters."""
+    return copy.deepcopy(model, {id(parameter): parameter for parameter in model.parameters()})
 
 
 def original_of(model: Model) -> Model:

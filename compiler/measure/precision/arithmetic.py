@@ -82,8 +82,7 @@ class Noisy:
         self.seed = seed
         self.strength = strength
         self.held = held
-        self._signs: dict[torch.device, torch.Tensor] = {}
-        self._drawn = 0
+        self._signs = Signs(seed)
 
     def taken(self, node: fx.Node, value: Any) -> Any:
         return pytree.tree_map(widened, value)
@@ -101,9 +100,11 @@ class Noisy:
         if not given:
             return self._made(node, args, kwargs)
         if not is_conversion(node):
-            values = _tensors(node.meta.get("val"))
-            count = operations.terms(node, given, values or given)
-            amount = computed_unit(node) * max(1.0, math.sqrt(count) / math.sqrt(_LANES))
+            value = node.meta.get("val")
+            planned = fx.map_arg((node.args, node.kwargs), lambda one: one.meta.get("val"))
+            called = (*planned, value)
+            count = operations.terms(node.target, called, given, _tensors(value) or given)
+            amount = computed_unit(node) * more_for(count)
 
             def changed(value: Any) -> Any:
                 return self._noise(value, amount) if isinstance(value, torch.Tensor) else value
@@ -132,19 +133,47 @@ class Noisy:
     def _noise(self, value: Any, amount: float) -> Any:
         if not isinstance(value, torch.Tensor) or not _is_real(value.dtype) or not amount:
             return value
-        signs = self._signs.get(value.device)
+        return self._signs.off(value, amount * self.strength)
+
+
+class Signs:
+    """Random signs, another choice of the same ones for each tensor."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._signs: dict[tuple[torch.device, torch.dtype], torch.Tensor] = {}
+        self._drawn = 0
+
+    def off(self, value: torch.Tensor, amount: float) -> torch.Tensor:
+        """The tensor with each element off by this share of itself, to a random side."""
+        self._drawn += 7919
+        count = value.numel()
+        signs = self._at_least(count + _SIGNS, value)
+        start = self._drawn % _SIGNS
+        drawn = signs[start : start + count]
+        dense = torch.ops.aten.is_non_overlapping_and_dense(value)
+        drawn = (
+            drawn.as_strided(value.shape, value.stride(), start)
+            if dense
+            else drawn.reshape(value.shape)
+        )
+        return value * (drawn * amount + 1.0)
+
+    def _at_least(self, count: int, value: torch.Tensor) -> torch.Tensor:
+        kind = value.device, value.dtype
+        signs = self._signs.get(kind)
         if signs is None:
             generator = torch.Generator(value.device).manual_seed(self.seed)
             drawn = torch.randint(0, 2, (_SIGNS,), generator=generator, device=value.device)
-            signs = self._signs[value.device] = 2.0 * drawn.to(torch.float64) - 1.0
-        self._drawn += 7919
-        count = value.numel()
-        start = self._drawn % (_SIGNS - count) if count < _SIGNS else 0
-        drawn = signs[start : start + count] if count <= _SIGNS else signs.roll(self._drawn)
-        factors = drawn * (amount * self.strength) + 1.0
-        if count > _SIGNS:
-            factors = factors.repeat(-(-count // _SIGNS))[:count]
-        return value * factors.reshape(value.shape)
+            signs = self._signs[kind] = (2 * drawn - 1).to(value.dtype)
+        if signs.numel() < count:
+            signs = self._signs[kind] = signs[:_SIGNS].repeat(-(-count // _SIGNS))
+        return signs
+
+
+def more_for(terms: float) -> float:
+    """How many times the rounding of one operation a sum of this many terms may be off by."""
+    return max(1.0, math.sqrt(terms) / math.sqrt(_LANES))
 
 
 def call(node: fx.Node, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:

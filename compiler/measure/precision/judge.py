@@ -1,29 +1,30 @@
-"""Right or wrong: the one judge of everything that is compared.
+"""Right or wrong: the one judge of everything that is compared (docs/notes/precision.md).
 
-Results are first compared with eager's (`accepted`, `tensor_error`): what `assert_close` accepts is
-right. What it rejects, and each result of a kernel, is judged by the same computation in float64:
+A difference is a fault where it is beyond what rounding makes of the same computation. `judged`
+decides on the results of a whole call, `judge` on one result of a kernel.
 
-An error is the largest |result - float64|, divided by the largest |float64| of the whole result.
-The bound is the same error for the same operations in float64 with rounding noise
+A whole call: what `assert_close` accepts is right. For what it rejects, eager is run again in its
+own precision with each rounding perturbed (`tcw.compiler.measure.precision.perturbed`): an element
+may differ as far as those runs differ, with a factor, or be no further from float64 than eager's.
+
+A kernel: an error is the largest |result - float64|, divided by the largest |float64| of the whole
+result. The bound is the same error for the same operations in float64 with rounding noise
 (`tcw.compiler.measure.precision.arithmetic.Noisy`) and for eager's own results, each with a factor.
 If 16-bit numbers make the bound wide, bias is tested as well: rounding errs to both sides, a wrong
-constant to one. Of a whole call there is no noise: then the root mean square of the error has to be
-within eager's too, which is how torch judges its benchmarks (`torch._dynamo.utils.same`).
+constant to one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import numbers
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from tcw.compiler.trace.records import OutputPrecision
-
-Leaves = list[tuple[str, Any]]
-"""(path, value), as listed by `tcw.compiler.measure.calls.leaves`."""
 
 NOISE_FACTOR = 2.0
 FEW_FACTOR = 4.0
@@ -39,9 +40,6 @@ LEAN_MATTERS = 1e-4
 """Below this bound, only the largest error is tested."""
 LEAN_LEAST = 1 / 16
 """In units of the narrowest dtype: the bias that rounding itself may cause."""
-_CHAOTIC = 1 / 8
-"""If eager's error is larger, relative to the largest of the results of its call, then float64 says
-nothing about either."""
 _SAMPLE = 1 << 16
 _LEFT_OUT = 0.05
 """Above this share of jumps, a result is not compared."""
@@ -62,8 +60,6 @@ class Compared:
     """With `JUMPING` times the noise, and jumps."""
     narrowest: torch.dtype = torch.float64
     """The narrowest float dtype in the computation."""
-    whole_call: bool = False
-    """It is a result of a whole call, of which there is no noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +79,6 @@ class Verdict:
     """Elements that rounding decides: they are left out."""
     undecided: str = ""
     """Why it is undecided."""
-    off: float = 0.0
-    """The largest |result - float64|."""
-    eager_off: float = 0.0
 
     def record(self, node: str) -> OutputPrecision:
         """As a trace has it."""
@@ -113,49 +106,6 @@ def judge(given: Compared) -> Verdict:
     return _floats(given)
 
 
-def judge_call(pairs: Iterable[tuple[Leaves, Leaves]], exact: Mapping[str, Any]) -> Verdict | None:
-    """On those of a call's results that `assert_close` rejects, together: (compiled, eager) by
-    path. None if there are none, or if float64 does not decide them."""
-    verdicts: list[Verdict] = []
-    for compiled, eager in pairs:
-        theirs = dict(eager)
-        if theirs.keys() != dict(compiled).keys():
-            return None
-        scale = max((_size(exact[path]) for path in theirs if path in exact), default=0.0)
-        for path, value in compiled:
-            if accepted(value, theirs[path]):
-                continue
-            right: Any = exact.get(path)
-            if not _decides(value, right, theirs[path], scale):
-                return None
-            verdicts.append(judge(Compared(value, right, theirs[path], whole_call=True)))
-    if not verdicts:
-        return None
-    return Verdict(
-        all(verdict.within for verdict in verdicts),
-        off=max(verdict.off for verdict in verdicts),
-        eager_off=max(verdict.eager_off for verdict in verdicts),
-    )
-
-
-def _decides(observed: Any, exact: Any, eager: Any, scale: float) -> bool:
-    """Whether float64 says anything about a result of a call. `scale`: the size of its results."""
-    three = observed, exact, eager
-    if not all(isinstance(one, torch.Tensor) and one.layout is torch.strided for one in three):
-        return False
-    if observed.dtype != eager.dtype or not observed.shape == eager.shape == exact.shape:
-        return False
-    if not (observed.is_floating_point() or observed.is_complex()):
-        return False
-    if exact.dtype == eager.dtype not in _WIDE and torch.equal(exact, eager):
-        return False  # not computed in float64: a `forward` of another module, whose dtype it has
-    ours, right, theirs = map(_wide, three)
-    finite = torch.isfinite(right)
-    if not all(bool((torch.isfinite(one) == finite).all()) for one in (ours, theirs)):
-        return False
-    return _root_mean_square((theirs - right)[finite]) <= _CHAOTIC * scale
-
-
 def _whole_numbers(given: Compared) -> Verdict:
     observed, exact = given.observed, given.exact
     differs = observed != exact
@@ -176,7 +126,7 @@ def _whole_numbers(given: Compared) -> Verdict:
 
 def _floats(given: Compared) -> Verdict:
     finfo = torch.finfo(given.observed.dtype)
-    limit, unit, whole_call = float(finfo.max), float(finfo.eps), given.whole_call
+    limit, unit = float(finfo.max), float(finfo.eps)
     observed, eager = _wide(given.observed), _wide(given.eager)
     exact, *others = (
         _overflowed(_wide(one), limit) for one in (given.exact, *given.noisy, *given.jumping)
@@ -197,8 +147,7 @@ def _floats(given: Compared) -> Verdict:
     computed = torch.finfo(torch.float64 if wide else torch.float32).eps
     half = unit / 2 if unit > computed else 0.0
     factor = NOISE_FACTOR if observed.numel() >= FEW else FEW_FACTOR
-    least = max(half + LEAST_UNITS * computed, unit if whole_call else 0.0)
-    bound = max(least, factor * spread / scale)
+    bound = max(half + LEAST_UNITS * computed, factor * spread / scale)
     undecided = torch.zeros_like(finite)
     for one in (*jumping, eager) if jumping else ():
         near = (one - exact).abs() / scale <= JUMPING * bound
@@ -206,7 +155,7 @@ def _floats(given: Compared) -> Verdict:
     count, size = int(undecided.sum()), undecided.numel()
     theirs = torch.where(finite & torch.isfinite(eager) & ~undecided, eager - exact, 0.0)
     eager_error = _largest(theirs) / scale
-    bound = max(bound, (factor if whole_call else EAGER_FACTOR) * eager_error)
+    bound = max(bound, EAGER_FACTOR * eager_error)
     if count == size or count > max(1, _LEFT_OUT * size):
         words = f"rounding decides {count} of its {size} elements"
         return Verdict(None, float(error.max()), eager_error, bound, undecided=words)
@@ -214,24 +163,18 @@ def _floats(given: Compared) -> Verdict:
     wrong = int(((error > bound) & ~undecided).sum())
     within = wrong <= count and not bool((odd & ~undecided).any())
     decided = both & ~undecided
-    if whole_call and within:
-        allowed = max(factor * _root_mean_square(theirs), least * _root_mean_square(exact[finite]))
-        within = _root_mean_square(error[decided]) * scale <= allowed
     worst = float(torch.where(decided, error, 0.0).max())
     if within:
         worst = min(worst, bound)
     lean, lean_bound = 0.0, 0.0
-    if bound > LEAN_MATTERS and within and not whole_call:
+    if bound > LEAN_MATTERS and within:
         lean, lean_bound = _leans(given, observed, exact, eager, noisy, decided)
         if lean > lean_bound:
             within = False
             note = note or f"the whole result is off to one side by {lean:.2%}"
     if count and not note:
         note = f"rounding decides {count} of {size} elements: left out"
-    off = _largest(torch.where(decided, observed - exact, 0.0))
-    return Verdict(
-        within, worst, eager_error, bound, lean, lean_bound, note, count, "", off, _largest(theirs)
-    )
+    return Verdict(within, worst, eager_error, bound, lean, lean_bound, note, count)
 
 
 def _leans(
@@ -271,7 +214,11 @@ def _lean(values: Any, exact: Any) -> float:
 
 
 def accepted(ours: Any, theirs: Any) -> bool:
-    """Whether two results are the same, or tensors that `assert_close` accepts."""
+    """Whether two results are the same, or tensors that `assert_close` accepts. Floats, such as
+    `loss.item()`, may differ as float32 may: their original dtype is unknown."""
+    if is_float(ours) and is_float(theirs):
+        one, two = (torch.tensor(float(value), dtype=torch.float64) for value in (ours, theirs))
+        return bool(torch.allclose(one, two, rtol=1.3e-6, atol=1e-5, equal_nan=True))
     if not isinstance(ours, torch.Tensor) or not isinstance(theirs, torch.Tensor):
         return same(ours, theirs)
     try:
@@ -282,6 +229,11 @@ def accepted(ours: Any, theirs: Any) -> bool:
         # layouts that assert_close cannot read: the dense values decide
         return bool(torch.allclose(_dense(ours), _dense(theirs), equal_nan=True))
     return True
+
+
+def is_float(value: Any) -> bool:
+    """Python's and NumPy's floats."""
+    return isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
 
 
 def same(ours: Any, theirs: Any) -> bool:
@@ -358,18 +310,6 @@ def _largest(tensor: Any, where: Any = None) -> float:
         torch.isfinite(size) if where is None else where & torch.isfinite(size), size, 0.0
     )
     return float(size.max()) if size.numel() else 0.0
-
-
-def _root_mean_square(values: Any) -> float:
-    return float(values.abs().square().mean().sqrt()) if values.numel() else 0.0
-
-
-def _size(value: Any) -> float:
-    """The root mean square of a result; 0 for what is no dense tensor."""
-    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
-        return 0.0
-    values = _wide(value)
-    return _root_mean_square(values[torch.isfinite(values)])
 
 
 def at_most_largest(value: float) -> float:

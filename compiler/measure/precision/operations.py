@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -48,6 +49,7 @@ _ALONG_A_DIMENSION = frozenset({
     "native_layer_norm_backward", "softmax", "softmax_backward_data", "prepare_softmax_online",
     "index_put", "index_add", "scatter_add", "scatter_reduce", "native_batch_norm_legit",
     "native_batch_norm_legit_functional", "native_batch_norm_legit_no_training", "fused_rms_norm",
+    "embedding_dense_backward", "scaled_dot_product_flash_attention_for_cpu_backward",
 })  # fmt: skip
 """Sum over part of the tensor, although the result is as large as the argument."""
 
@@ -121,29 +123,34 @@ def reads_bits(target: object) -> bool:
     return base_name(target) in ("view", "view_copy") and overload == "dtype"
 
 
-def terms(node: fx.Node, arguments: list[torch.Tensor], results: list[torch.Tensor]) -> float:
-    """The approximate number of terms summed for one element of the result; 1 if none are."""
+def terms(
+    target: object,
+    called: tuple[Sequence[Any], Mapping[str, Any], Any],
+    arguments: list[torch.Tensor],
+    results: list[torch.Tensor],
+) -> float:
+    """The approximate number of terms summed for one element of the result; 1 if none are.
+    `called`: the arguments by place and by name, and what comes of them."""
     out = max((result.numel() for result in results), default=0)
     if not arguments or not out:
         return 1.0
-    packet = getattr(node.target, "overloadpacket", None)
+    packet = getattr(target, "overloadpacket", None)
     count = flop_counter.flop_registry.get(packet)
     if count is not None:
-        with_flops = _flops(count, node, results)
+        with_flops = _flops(count, *called)
         if with_flops:
             return max(1.0, with_flops / (2 * out))
         sizes = sorted((argument.numel() for argument in arguments), reverse=True)[:2]
         return max(1.0, math.sqrt(math.prod(sizes) / out))
     largest = max(argument.numel() for argument in arguments)
-    if base_name(node.target) in _ALONG_A_DIMENSION:
+    if base_name(target) in _ALONG_A_DIMENSION:
         return float(max(max(argument.shape, default=1) for argument in arguments))
     return max(1.0, float(largest) / out)
 
 
-def _flops(count: Any, node: fx.Node, results: list[torch.Tensor]) -> int:
+def _flops(count: Any, args: Sequence[Any], kwargs: Mapping[str, Any], result: Any) -> int:
     try:
-        given = fx.map_arg((node.args, node.kwargs), lambda one: one.meta.get("val"))
-        return int(count(*given[0], **given[1], out_val=node.meta.get("val")))
+        return int(count(*args, **kwargs, out_val=result))
     except Exception:  # a formula for other arguments, or symbolic sizes
         return 0
 

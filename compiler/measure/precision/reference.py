@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
@@ -21,18 +20,20 @@ from tcw.compiler.measure.calls.runs import (
     PreparedRun,
     RandomState,
     Twin,
+    named_buffers,
     prepare,
 )
 from tcw.compiler.measure.host import Host
 from tcw.compiler.measure.precision.arithmetic import widened
 from tcw.compiler.measure.precision.judge import (
-    Leaves,
-    Verdict,
     accepted,
-    judge_call,
+    at_most_largest,
+    is_float,
     same,
     tensor_error,
 )
+from tcw.compiler.measure.precision.judged import CallVerdict, Leaves, judged
+from tcw.compiler.measure.precision.perturbed import Perturbed
 from tcw.compiler.trace.records import Engine, Numerics, OutputError, RandomOperation, Warned
 
 _WHY = (
@@ -111,7 +112,7 @@ class OutputComparison:
         if not isinstance(ours, torch.Tensor) or not isinstance(theirs, torch.Tensor):
             if isinstance(ours, torch.Tensor) or isinstance(theirs, torch.Tensor):
                 self._differ(call, path, "a tensor on one side only")
-            elif _is_float(ours) and _is_float(theirs):
+            elif is_float(ours) and is_float(theirs):
                 self._numbers(call, path, float(ours), float(theirs))
             elif not same(ours, theirs):
                 self._differ(call, path, _values_differ(ours, theirs), comparable=True)
@@ -131,12 +132,10 @@ class OutputComparison:
         self._add(call, path, ours, theirs, note, close=not note and accepted(ours, theirs))
 
     def _numbers(self, call: int, path: str, ours: float, theirs: float) -> None:
-        """Two floats, such as `loss.item()`. Their original dtype is unknown, so they
-        may differ as float32 may."""
+        """Two floats, such as `loss.item()`."""
         self.compared += 1
         one, two = (torch.tensor(value, dtype=torch.float64) for value in (ours, theirs))
-        close = torch.allclose(one, two, rtol=1.3e-6, atol=1e-5, equal_nan=True)
-        self._add(call, path, one, two, "", close)
+        self._add(call, path, one, two, "", accepted(ours, theirs))
 
     def _add(
         self, call: int, path: str, one: torch.Tensor, two: torch.Tensor, note: str, close: bool
@@ -152,17 +151,56 @@ class OutputComparison:
         )
 
 
-def _is_float(value: Any) -> bool:
-    """Python's and NumPy's floats."""
-    return isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral)
-
-
 def _values_differ(ours: Any, theirs: Any) -> str:
     """`values differ: 3, eager 4`; without the values unless they are short numbers."""
     for one in (ours, theirs):
         if type(one) not in (int, bool, NoneType) or (one is not None and one.bit_length() > 63):
             return "values differ"
     return f"values differ: {ours}, eager {theirs}"
+
+
+class _Again:
+    """An eager call, made again from its start: the `Context` in which results are judged."""
+
+    def __init__(self, reference: Reference, inputs: InputSet, drew: bool) -> None:
+        self._reference = reference
+        self._inputs = inputs
+        self._drew = drew
+        """Whether it draws random numbers."""
+
+    def perturbed(self, seed: int) -> Mapping[str, Any]:
+        """With its rounding perturbed."""
+        with Perturbed(seed):
+            return self._results(self._reference.twin.again(), self._inputs)
+
+    def exact(self) -> Mapping[str, Any]:
+        """In float64; empty if that is impossible or draws other random numbers."""
+        twin = self._reference.twin
+        if self._drew or twin.shared:
+            return {}
+        try:
+            wide = in_float64(twin.again(whole=True), self._inputs)
+            return {} if wide is None else self._results(*wide)
+        except Exception:  # code for other dtypes
+            return {}
+
+    def disagrees(self, eager: Leaves) -> bool:
+        """Whether eager, from equal states and random numbers, gives another result: then its code
+        keeps state that is not the model's, and the compiled call started from another one."""
+        try:
+            again = self._results(self._reference.twin.again(), self._inputs)
+        except Exception:  # it worked before: calling it once more proves nothing
+            return False
+        return not all(path in again and accepted(again[path], value) for path, value in eager)
+
+    def _results(self, model: Model, inputs: InputSet) -> dict[str, Any]:
+        """What a call leaves, by path."""
+        self._reference.start.restore()
+        run = prepare(model, inputs, self._reference.host.settings.grad)
+        result = run.result(run())
+        found = dict((*leaves(result.outputs), *result.gradients))
+        changed = {**_inputs(run), **_named(named_buffers(model))}
+        return found | {_after(path): value for path, value in changed.items()}
 
 
 class Reference:
@@ -179,9 +217,9 @@ class Reference:
         """Whether a difference comes from numbers that torch passes in another dtype."""
         self._unsteady: bool | None = None
         """Whether eager disagrees with itself; None until a difference made that a question."""
-        self._verdicts: list[Verdict | None] = []
-        """By float64, on each call with a result that `assert_close` rejects."""
-        self._before = RandomState.now()
+        self._verdicts: list[CallVerdict] = []
+        """On each call with a result that `assert_close` rejects."""
+        self.start = RandomState.now()
         if self.twin.shared:
             host.emit(
                 Warned(
@@ -194,36 +232,50 @@ class Reference:
         """Before the compiled call: keep the state and the generators that the eager call starts
         from."""
         self.twin.remember()
-        self._before = RandomState.now()
+        self.start = RandomState.now()
 
     def compare(self, call: int, inputs: InputSet, run: PreparedRun, outputs: Any) -> None:
         """Make the call in eager and compare. Raises whatever eager raises."""
         after = RandomState.now()
-        # a shared model's gradients are read before the next run clears them
+        # a shared model's state is read before the next run changes it
         ours = run.result(outputs)
+        buffers = named_buffers(run.model)
+        if self.twin.shared:
+            buffers = {name: value.clone() for name, value in buffers.items()}
         with self.host.unrecorded():
             self.twin.rewind()
-            self._before.restore()
+            self.start.restore()
             reference = prepare(self.twin.model, inputs, self.host.settings.grad)
             theirs = reference.result(reference())
-            drew = self._before.drawn_since()
+            drew = self.start.drawn_since()
             left = after.drawn_since()
+        given = dict(leaves((inputs.positional, inputs.keyword), "inputs"))
         pairs = [
             (list(leaves(ours.outputs)), list(leaves(theirs.outputs))),
             (ours.gradients, theirs.gradients),
-            _changed_inputs(inputs, run, reference),
+            _changed(given, _inputs(run), _inputs(reference)),
+            _changed(
+                _named(self.twin.buffers()), _named(buffers), _named(named_buffers(reference.model))
+            ),
         ]
-        accepted = [self._comparison.add(call, *pair) for pair in pairs]
-        if not all(accepted):
+        accepts = [self._comparison.add(call, *pair) for pair in pairs]
+        if not all(accepts):
             self._explain(drew, left)
-        if not all(accepted) and self._unsteady is None:
-            with self.host.unrecorded():
-                self._unsteady = self._disagrees(call, inputs)
-        if not all(accepted):
-            # in float64 the generators give other numbers
-            with self.host.unrecorded():
-                self._verdicts.append(None if drew else self._by_float64(inputs, pairs))
+            with self.host.unrecorded(), self.twin.left_as_it_is():
+                again = _Again(self, inputs, bool(drew))
+                self._judge(call, pairs, again)
         after.restore()
+
+    def _judge(self, call: int, pairs: Sequence[tuple[Leaves, Leaves]], again: _Again) -> None:
+        """The verdict on a call of which `assert_close` rejects a result."""
+        compiled, eager = ([leaf for pair in pairs for leaf in pair[side]] for side in (0, 1))
+        if self._incomparable or self._unsteady:
+            return
+        self.host.begins(f"call {call}: eager again, with its rounding perturbed")
+        if self._unsteady is None:
+            self._unsteady = again.disagrees(eager)
+        if not self._unsteady:
+            self._verdicts.append(judged(compiled, eager, again))
 
     def _explain(self, drew: frozenset[Generator], left: frozenset[Generator]) -> None:
         """A difference of a call in which eager drew from these generators, and left those in
@@ -238,52 +290,20 @@ class Reference:
             self._incomparable = self._incomparable or _WHY
         self._misread |= bool(recorder.misread_numbers) and self.engine == "inductor"
 
-    def _disagrees(self, call: int, inputs: InputSet) -> bool:
-        """Whether eager, from equal states and random numbers, gives two results: then its code
-        keeps state that is not the model's, and the compiled call started from another one."""
-        disagrees = []
-        try:
-            for _ in range(2):
-                self.twin.rewind()
-                self._before.restore()
-                run = prepare(self.twin.again(), inputs, self.host.settings.grad)
-                disagrees.append(list(leaves(run.result(run()).outputs)))
-        except Exception:  # it worked before: calling it once more proves nothing
-            return False
-        return not OutputComparison().add(call, *disagrees)
-
-    def _by_float64(
-        self, inputs: InputSet, pairs: Sequence[tuple[Leaves, Leaves]]
-    ) -> Verdict | None:
-        """The verdict by the call in float64; None if it cannot be made there, or starts from
-        another state than the calls that are compared."""
-        try:
-            again = prepare(self.twin.again(), inputs, self.host.settings.grad)
-            steady = OutputComparison()
-            steady.add(0, list(leaves(again())), pairs[0][1])
-            wide = in_float64(self.twin.again(), inputs)
-            if wide is None or self.twin.shared or not steady.record().equal:
-                return None
-            run = prepare(*wide, self.host.settings.grad)
-            result = run.result(run())
-            exact = dict((*leaves(result.outputs), *result.gradients))
-            changed = leaves((run.positional, run.keyword), "inputs")
-            exact |= {f"{path} after the call": value for path, value in changed}
-            return judge_call(pairs, exact)
-        except Exception:  # code for other dtypes: nothing is known
-            return None
-
     def verdict(self) -> Numerics:
         """On all calls that were compared."""
         numerics = self._comparison.record()
-        known = [verdict for verdict in self._verdicts if verdict is not None]
-        if known:
+        if self._verdicts:
+            wrong = {path for verdict in self._verdicts for path in verdict.wrong}
+            within = [verdict.within for verdict in self._verdicts]
             numerics = structs.replace(
                 numerics,
-                within=len(known) == len(self._verdicts)
-                and all(verdict.within for verdict in known),
-                compiled_off=max(verdict.off for verdict in known),
-                eager_off=max(verdict.eager_off for verdict in known),
+                within=False if False in within else None if None in within else True,
+                worst=tuple(sorted(numerics.worst, key=lambda error: error.path not in wrong)),
+                compiled_off=_most(verdict.compiled_off for verdict in self._verdicts),
+                eager_off=_most(verdict.eager_off for verdict in self._verdicts),
+                rounding=_most(verdict.rounding for verdict in self._verdicts),
+                note="; ".join(dict.fromkeys(v.undecided for v in self._verdicts if v.undecided)),
             )
         recorder = self.host.recorder
         if self._misread:
@@ -318,20 +338,35 @@ def _places(drawn: Sequence[RandomOperation]) -> str:
     return ", ".join(places)
 
 
-def _changed_inputs(
-    inputs: InputSet, run: PreparedRun, reference: PreparedRun
-) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
-    """Inputs that the model changed in place: those tensors are results too."""
-    changed: tuple[list[tuple[str, Any]], list[tuple[str, Any]]] = ([], [])
-    given = dict(leaves((inputs.positional, inputs.keyword), "inputs"))
-    ours = dict(leaves((run.positional, run.keyword), "inputs"))
-    for path, theirs in leaves((reference.positional, reference.keyword), "inputs"):
+def _most(values: Iterable[float | None]) -> float | None:
+    known = [at_most_largest(value) for value in values if value is not None]
+    return max(known, default=None)
+
+
+def _inputs(run: PreparedRun) -> dict[str, Any]:
+    return dict(leaves((run.positional, run.keyword), "inputs"))
+
+
+def _named(buffers: Mapping[str, Any]) -> dict[str, Any]:
+    return {f"buffer {name}": value for name, value in buffers.items()}
+
+
+def _after(path: str) -> str:
+    return f"{path} after the call"
+
+
+def _changed(
+    given: Mapping[str, Any], ours: Mapping[str, Any], theirs: Mapping[str, Any]
+) -> tuple[Leaves, Leaves]:
+    """Inputs or buffers that the model changed in place: those tensors are results too."""
+    changed: tuple[Leaves, Leaves] = ([], [])
+    for path, eager in theirs.items():
         before, mine = given.get(path), ours.get(path)
-        if all(isinstance(value, torch.Tensor) for value in (before, mine, theirs)) and not all(
-            _unchanged(before, value) for value in (mine, theirs)
+        if all(isinstance(value, torch.Tensor) for value in (before, mine, eager)) and not all(
+            _unchanged(before, value) for value in (mine, eager)
         ):
-            changed[0].append((f"{path} after the call", mine))
-            changed[1].append((f"{path} after the call", theirs))
+            changed[0].append((_after(path), mine))
+            changed[1].append((_after(path), eager))
     return changed
 
 

@@ -384,5 +384,5 @@ def _against_eager(
     except Exception:
         return {}
     numerics = reference.verdict()
-    names = ("within", "compiled_off", "eager_off", "note")
+    names = ("within", "compiled_off", "eager_off", "rounding", "note")
     return {name: getattr(numerics, name) for name in names}

@@ -133,6 +133,7 @@ class WhatIf(Record):
     compiled_off: Error | None = None
     """If `assert_close` rejects them: see `Numerics.compiled_off`."""
     eager_off: Error | None = None
+    rounding: Error | None = None
     note: str = ""
     """If `assert_close` rejects them: `Numerics.note`."""
     reason: str = ""

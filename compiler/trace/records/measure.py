@@ -105,14 +105,17 @@ class Numerics(Record):
     equal: bool = False
     """Whether they are bitwise equal."""
     within: bool | None = None
-    """Whether `torch.testing.assert_close` accepts it with its defaults or else float64 shows each
-    result that it rejects to be as close as eager's; None if the two sides cannot be compared,
+    """Whether `torch.testing.assert_close` accepts it with its defaults or else rounding explains
+    each result that it rejects (docs/notes/precision.md); None if the two sides cannot be compared,
     which `note` explains."""
     compiled_off: Error | None = None
     """max |compiled - float64| of the results that `assert_close` rejects; None if it rejects none,
     or the call could not be made in float64."""
     eager_off: Error | None = None
     """max |eager - float64| of the same results."""
+    rounding: Error | None = None
+    """How far eager's own results move when its rounding is perturbed, at most: of the results that
+    are wrong, or else of those that `assert_close` rejects."""
     note: str = ""
     random: tuple[RandomOperation, ...] = ()
     """Operations that make them incomparable: Inductor draws other random numbers than eager."""

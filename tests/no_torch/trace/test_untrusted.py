@@ -43,6 +43,7 @@ UNBOUNDED = {
     "DynamicSize.value", "DynamicSize.lower", "DynamicSize.upper", "WhatIf.max_error",
     "OutputError.max_abs", "OutputError.max_rel", "Numerics.max_abs", "Numerics.max_rel",
     "Numerics.compiled_off", "Numerics.eager_off", "WhatIf.compiled_off", "WhatIf.eager_off",
+    "Numerics.rounding", "WhatIf.rounding",
     "OutputPrecision.error", "OutputPrecision.eager_error", "OutputPrecision.bound",
     "OutputPrecision.lean", "OutputPrecision.lean_bound",
 }  # fmt: skip
