@@ -19,6 +19,8 @@ EagerKind = Literal["recompile-limit", "suppressed-error", "backend", "disabled"
 _FUNCTION = re.compile(r"<(?:bound method|function|built-in function) ([\w.<>]+)")
 
 
+_KEPT = "functions left to Python"
+
 _SUPPRESSED = (
     Advice(
         text="Let the error propagate to see it in full: suppress_errors hides it",
@@ -61,7 +63,7 @@ def install(recorder: Recorder) -> Uninstall:
             message = MESSAGES.parts(error)[0]
             if isinstance(error, FailOnRecompileLimitHit):
                 message = MESSAGES.parts(error.__cause__ or error)[0]
-                gave_up(frame, "recompile-limit", one_line(error), _limit(message), stops=True)
+                gave_up(frame, "recompile-limit", one_line(error), _limit(message)[1:], stops=True)
             elif message.type in RECOMPILE_LIMITS and status == "skipped":
                 reason = message.explanation.split(". ")[0] or message.type
                 gave_up(frame, "recompile-limit", reason, _limit(message))
@@ -78,6 +80,7 @@ def install(recorder: Recorder) -> Uninstall:
 
     def broke(frame: Frame, record: GraphBreak) -> None:
         with Safely(recorder, "an eager fallback"):
+            _leave(recorder, frame, record)
             if "torch.compiler.disable()" in record.type:
                 key = (record.context, record.location.file, record.location.line)
                 if key not in disabled:
@@ -92,6 +95,30 @@ def install(recorder: Recorder) -> Uninstall:
     on_break.append(broke)
 
     return undo_all(lambda: on_error.remove(ended), lambda: on_break.remove(broke))
+
+
+def _leave(recorder: Recorder, frame: Frame, record: GraphBreak) -> None:
+    """Keep the functions that may run eagerly because of a break: a skipped frame, and what the
+    frame calls on the way to the break, where torch does not compile it by itself."""
+    kept = recorder.kept.setdefault(_KEPT, {})
+    assert isinstance(kept, dict)
+    if record.outcome == "skip-frame":
+        start = frame.start
+        whole = start.location
+        for (file, line), (function, _) in list(kept.items()):
+            inside = whole.line <= line <= (whole.end_line or whole.line)
+            if (file, function) == (whole.file, start.function) and inside:
+                del kept[file, line]
+        kept[start.location.file, start.location.line] = start.function, start.location
+    elif record.outcome == "break":
+        for place in record.stack[1:]:
+            kept.setdefault((place.file, place.line), (place.function, place))
+
+
+def left_to_python(recorder: Recorder) -> list[tuple[str, Location]]:
+    """The functions that may run eagerly, each with a place inside it, since this was asked."""
+    kept = recorder.kept.pop(_KEPT, {})
+    return list(kept.values()) if isinstance(kept, dict) else []
 
 
 def _limit(message: Message) -> tuple[Advice, ...]:

@@ -52,9 +52,9 @@ def _facts(
         )
     chooses = isinstance(value, int) and line is not None and _indexes_list(look_up, source, line)
     attribute = _ATTRIBUTE.match(source)
-    if attribute is None:
+    if attribute is None and not isinstance(value, torch.nn.Module):
         return Facts(indexes_list=chooses)
-    owner = type(look_up(attribute["owner"]))
+    owner = type(value if attribute is None else look_up(attribute["owner"]))
     file = getattr(sys.modules.get(owner.__module__), "__file__", None) or ""
     written = user_source(file) if is_users_own(file, root) else None
     return Facts(owner=owner.__name__, owner_source=written, indexes_list=chooses)

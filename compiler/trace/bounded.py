@@ -28,7 +28,7 @@ _FROM = {"all": 0.0, "outline": 0.5, "headlines": 0.75, "end": 0.98}
 _ALWAYS = (records.Start, records.Environment, records.Failure, LeftOut, records.End)
 _HEADLINES = (
     *(*_ALWAYS, records.FrameStart, records.FrameEnd, records.GraphBreak, records.Recompile),
-    *(records.EagerFallback, records.TorchSettings, records.Warned),
+    *(records.EagerFallback, records.EagerShare, records.TorchSettings, records.Warned),
 )
 _OUTLINE = (
     *(*_HEADLINES, records.FrameSkipped, records.Guards, records.CacheLookup, records.Kernel),

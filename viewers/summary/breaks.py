@@ -77,6 +77,11 @@ class BreakSite:
         return max(0, (self.extra_graphs or 0) - self.first)
 
     @property
+    def skipped(self) -> GraphBreak | None:
+        """The break after which torch left a whole function to Python."""
+        return next((record for record in self.records if record.outcome == "skip-frame"), None)
+
+    @property
     def count(self) -> int:
         """Compiles in which it happened."""
         return len(self.compile_ids)

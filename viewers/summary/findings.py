@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os.path
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -28,6 +28,7 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.summary.breaks import BreakSite, Crossings, ordered_advice
 from tcw.viewers.summary.code_faults import code_faults
 from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
+from tcw.viewers.summary.eager_code import EagerCode, eager_code
 from tcw.viewers.summary.fixes import best_of
 from tcw.viewers.summary.guard_share import guard_share, outside_words
 from tcw.viewers.summary.numerics import rejected_words
@@ -49,6 +50,8 @@ from tcw.viewers.words import (
 FindingKind = Literal[
     "numerics", "fallback", "recompile", "break", "cudagraph", "slower", "guards", "compile"
 ]
+_EAGER = "eager"
+"""The cost of what runs eagerly as a whole."""
 _FAULTS = 3
 """At most this many of what generated code does badly are named."""
 
@@ -134,7 +137,7 @@ def findings_of(
     recording: Recording, breaks: tuple[BreakSite, ...], causes: tuple[RecompileCause, ...]
 ) -> tuple[Finding, ...]:
     """All findings, the costliest first."""
-    found = [*_numerics(recording), *_fallbacks(recording, causes)]
+    found = [*_numerics(recording), *_fallbacks(recording, breaks, causes)]
     costly: list[Finding] = []
     carried: dict[int, list[RecompileCause]] = {}
     for cause in causes:
@@ -152,8 +155,9 @@ def findings_of(
     joined = _joined(ranked)
     for site in ranked:
         if id(site) in joined:
-            costly.append(_break(site, joined[id(site)], carried.get(id(site), ())))
-    found += sorted(costly, key=_rank)
+            left = eager_code(recording, site)
+            costly.append(_break(site, joined[id(site)], carried.get(id(site), ()), left))
+    found += sorted(costly, key=lambda finding: (finding.cost != _EAGER, _rank(finding)))
     found += _cudagraphs(recording)
     found += _guards(recording)
     wrong = sum(finding.kind == "numerics" for finding in found)
@@ -243,7 +247,7 @@ def _slows(finding: Finding) -> bool:
     if isinstance(source, RecompileCause):
         return bool(source.repeated)
     if isinstance(source, BreakSite):
-        return source.outcome == "skip-frame" or bool(source.extra_graphs)
+        return finding.cost == _EAGER or bool(source.extra_graphs)
     return finding.kind == "fallback"
 
 
@@ -262,11 +266,13 @@ def _made_at(cause: RecompileCause, site: BreakSite) -> bool:
 
 
 def _without_failed_backends(recording: Recording, breaks: Sequence[BreakSite]) -> list[BreakSite]:
-    """Without the breaks of a backend that failed: the finding of the eager fallback has them."""
+    """Without the breaks of a backend that failed or at a call of a disabled function: the finding
+    of the eager fallback has them."""
+    left = _left_at(breaks)
     fallbacks = {
         (fallback.compile_id, fallback.location.file, fallback.location.line)
         for fallback in recording.all(EagerFallback)
-        if fallback.location is not None
+        if fallback.location is not None and not _is_within(fallback, left)
     }
     return [
         site
@@ -310,7 +316,7 @@ def _asked_at(site: BreakSite) -> tuple[str, int]:
 
 def _adds_nothing(site: BreakSite) -> bool:
     """Whether the function would have as many breaks without this one."""
-    return site.outcome == "break" and site.extra_graphs == 0
+    return site.outcome == "break" and site.extra_graphs == 0 and site.skipped is None
 
 
 def _numerics(recording: Recording) -> list[Finding]:
@@ -350,10 +356,25 @@ def _output_words(path: str) -> str:
     return "the output" if path == "out" else re.sub(r"^out(?=[.\[])", "output", path)
 
 
-def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[Finding]:
+def _left_at(breaks: Sequence[BreakSite]) -> set[tuple[str, int]]:
+    """Where breaks leave the function around them to Python."""
+    return {(site.place.file, site.place.line) for site in breaks if site.skipped is not None}
+
+
+def _is_within(fallback: EagerFallback, left: Collection[tuple[str, int]]) -> bool:
+    """Whether this is a call of a disabled function where all around it runs eagerly, too."""
+    place = fallback.location
+    return fallback.kind == "disabled" and place is not None and (place.file, place.line) in left
+
+
+def _fallbacks(
+    recording: Recording, breaks: Sequence[BreakSite], causes: Sequence[RecompileCause]
+) -> list[Finding]:
+    left = _left_at(breaks)
     alike = grouped(
         ((fallback.kind, fallback.function, fallback.reason), fallback)
         for fallback in recording.all(EagerFallback)
+        if not _is_within(fallback, left)
     )
     found = []
     for (kind, function, _), records in alike.items():
@@ -367,7 +388,7 @@ def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[F
         finding = Finding(
             kind="fallback",
             cost="stops" if first.stops else "eager",
-            title=f"{what} {_runs(first)}{when}: {why.splitlines()[0] if why else kind}",
+            title=f"{what} {_runs(first, when)}: {why.splitlines()[0] if why else kind}",
             place=place_of(recording, first.location),
             fixes=ordered_advice(first.advice),
             compile_ids=tuple(ids),
@@ -377,8 +398,11 @@ def _fallbacks(recording: Recording, causes: Sequence[RecompileCause]) -> list[F
     return found
 
 
-def _runs(record: EagerFallback) -> str:
-    return "is not compiled again, which is an error," if record.stops else "runs eagerly"
+def _runs(record: EagerFallback, when: str) -> str:
+    """What happens to it; `when` is from which call on."""
+    if record.stops:
+        return f"stops with an error{f' in call {record.call}' if record.call else ''}"
+    return f"runs eagerly{when}"
 
 
 def fallback_reason(record: EagerFallback) -> str:
@@ -453,10 +477,13 @@ def values_text(cause: RecompileCause) -> str:
 
 
 def _break(
-    site: BreakSite, also: Sequence[BreakSite], carried: Sequence[RecompileCause]
+    site: BreakSite,
+    also: Sequence[BreakSite],
+    carried: Sequence[RecompileCause],
+    left: EagerCode | None = None,
 ) -> Finding:
     """The finding of a break. `also`: breaks that cost nothing more. `carried`: recompiles of what
-    comes after it, caused by the value it computes."""
+    comes after it, caused by the value it computes. `left`: the function that runs eagerly."""
     cost = f"+{plural(site.more_graphs, 'graph')}" if site.more_graphs else "cut"
     cost = {"skip-frame": "eager", "error": "stops"}.get(site.outcome, cost)
     notes = []
@@ -476,11 +503,12 @@ def _break(
     if again and site.more_graphs:
         notes.append(cost)
         cost = seconds_text(sum(again))
-    if site.outcome == "skip-frame":
-        notes.append("the whole function runs in Python")
+    if left is not None:
+        notes += left.notes
+        cost = _EAGER
     if _adds_nothing(site):
         notes.append("no graph follows it")
-    elif site.outcome == "break" and not site.more_graphs:
+    elif site.outcome == "break" and not site.more_graphs and left is None:
         notes.append("no graph precedes it")
     crossing = crossing_text(site.crossings)
     if crossing:
@@ -505,7 +533,7 @@ def _break(
     return Finding(
         kind="break",
         cost=cost,
-        title=_break_title(site),
+        title=f"{left.function} runs eagerly: {_break_title(site)}" if left else _break_title(site),
         place=site.place,
         fixes=(*kept, *next((break_site.advice for break_site in every if break_site.advice), ())),
         also=tuple(_own_fixes(site, also)),

@@ -88,6 +88,13 @@ class UserSource:
             file=self.file, line=line, end_line=line - 1, text=textwrap.indent(text, indent)
         )
 
+    def below(self, statement: ast.stmt, text: str) -> SourceChange:
+        """New lines below a statement, at its indent."""
+        last, indent = statement.end_lineno or statement.lineno, " " * statement.col_offset
+        return SourceChange(
+            file=self.file, line=last + 1, end_line=last, text=textwrap.indent(text, indent)
+        )
+
     def with_keyword(self, call: ast.Call, name: str, value: str) -> tuple[SourceChange, ...]:
         """A call with this keyword argument, in place of what it has under the name."""
         given = next((one for one in call.keywords if one.arg == name), None)

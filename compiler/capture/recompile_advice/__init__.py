@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from tcw.compiler.capture.advice.broken import as_advice
 from tcw.compiler.capture.recompile_advice import (
     containers,
+    late_attributes,
     objects,
     sizes,
     state,
@@ -66,10 +67,7 @@ RULES: dict[str, AdviceRule | str] = {
     "dtype": tensors.dtype,
     "device": tensors.device,
     "requires_grad": tensors.requires_grad,
-    "dispatch key set": (
-        "Create the tensor the same way in each call: under torch.inference_mode() or a "
-        "functional transform it gets other dispatch keys"
-    ),
+    "dispatch key set": state.dispatch_keys,
     "alias": tensors.alias,
     "marking": "Mark the tensor dynamic before the first call: it was marked later",
     "value": values.value,
@@ -77,7 +75,7 @@ RULES: dict[str, AdviceRule | str] = {
     "keys": containers.keys,
     "identity": objects.identity,
     "type": objects.type_of,
-    "attribute": objects.attribute,
+    "attribute": late_attributes.absent,
     "deallocated": objects.deallocated,
     "state": state.state,
     "backend": (

@@ -47,13 +47,6 @@ def type_of(changed: ChangedValue, settings: Settings) -> Advised:
     return f"Give {name} one type in every call, or call once with each during warm-up"
 
 
-def attribute(changed: ChangedValue, settings: Settings) -> Advised:
-    return (
-        f"Set the attribute before the first call, in __init__ say: the code asks {changed.name}, "
-        "and each case is compiled separately"
-    )
-
-
 def deallocated(changed: ChangedValue, settings: Settings) -> Advised:
     if changed.on_stack:
         return (

@@ -6,8 +6,8 @@ import ast
 import re
 
 from tcw.compiler.capture.advice.broken import Advised
-from tcw.compiler.capture.advice.user_source import FunctionNode, UserSource, by_changes
-from tcw.compiler.capture.recompile_advice import optimizers, uses
+from tcw.compiler.capture.advice.user_source import by_changes
+from tcw.compiler.capture.recompile_advice import late_attributes, optimizers, uses
 from tcw.compiler.capture.recompile_advice.at_call import compile_dynamic, pass_instead
 from tcw.compiler.capture.recompile_advice.changed import (
     ARGUMENT,
@@ -31,7 +31,7 @@ def value(changed: ChangedValue, settings: Settings) -> Advised:
             "are compiled once and kept"
         )
     if changed.expected == "None" and attribute_of(changed.source):
-        return _set_late(changed)
+        return late_attributes.was_none(changed)
     if _INT.match(changed.expected) and not changed.facts.indexes_list:
         return _integer(changed)
     if uses.decides_on(changed):
@@ -160,7 +160,7 @@ def _buffer(changed: ChangedValue, why: str) -> Advice:
     text = f"In __init__ of its module, instead of the plain number; change it with fill_(): {why}"
     code = f"self.register_buffer({attribute!r}, torch.tensor({changed.expected}))"
     plain = Advice(text=text, code=code)
-    source, made = _initialised(changed, attribute)
+    source, made = late_attributes.initialised(changed, attribute)
     if source is None or made is None:
         return plain
     form = f"self.register_buffer({attribute!r}, torch.tensor({ast.unparse(made.value)}))"
@@ -174,54 +174,3 @@ def _buffer(changed: ChangedValue, why: str) -> Advice:
             writes.append(Replacement(span_of(node), f"{target}.fill_({ast.unparse(node.value)})"))
     changes = source.edited(writes)
     return by_changes(text, changes) if changes else plain
-
-
-def _initialised(
-    changed: ChangedValue, attribute: str
-) -> tuple[UserSource | None, ast.Assign | None]:
-    """Where `__init__` of the module's class sets the attribute."""
-    source, owner = changed.facts.owner_source, None
-    if source is not None:
-        owner = source.class_named(changed.facts.owner)
-    start = source.method(owner, "__init__") if source is not None and owner is not None else None
-    return source, _set_in(start, attribute) if start is not None else None
-
-
-def _set_in(function: FunctionNode, attribute: str) -> ast.Assign | None:
-    """The only statement of a function that sets `self.attribute`."""
-    found = [
-        node
-        for node in ast.walk(function)
-        if isinstance(node, ast.Assign)
-        and len(node.targets) == 1
-        and ast.unparse(node.targets[0]) == f"self.{attribute}"
-    ]
-    return found[0] if len(found) == 1 else None
-
-
-def _set_late(changed: ChangedValue) -> Advised:
-    """An attribute that the first call sets: `if self.act is None: self.act = …`."""
-    attribute = attribute_of(changed.source)
-    text = f"Set {changed.name} before the first compiled call: it is None there, and a call then "
-    text += "compiles again for what it is later"
-    source, start = _initialised(changed, attribute)
-    late = _set_in(changed.function, attribute) if changed.function is not None else None
-    if source is None or start is None or late is None or not _known_at_start(late, changed):
-        return text
-    changes = source.replaced((start.value, ast.unparse(late.value)))
-    return by_changes(f"{text}; here, in __init__", changes) if changes else text
-
-
-def _known_at_start(late: ast.Assign, changed: ChangedValue) -> bool:
-    """Whether `__init__` can compute it: it reads no variable of the function that sets it."""
-    function = changed.function
-    if function is None:
-        return False
-    names = (ast.arg, ast.Name)
-    own = {
-        one.arg if isinstance(one, ast.arg) else one.id
-        for one in ast.walk(function)
-        if isinstance(one, names) and not isinstance(getattr(one, "ctx", None), ast.Load)
-    } - {"self"}
-    read = {one.id for one in ast.walk(late.value) if isinstance(one, ast.Name)}
-    return not read & own

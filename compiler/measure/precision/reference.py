@@ -12,6 +12,8 @@ import torch
 from msgspec import structs
 from torch.utils import _pytree as pytree
 
+from tcw.compiler.capture.fallbacks import left_to_python
+from tcw.compiler.control.safely import Safely
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.leaves import leaves
 from tcw.compiler.measure.calls.runs import (
@@ -34,7 +36,15 @@ from tcw.compiler.measure.precision.judge import (
 )
 from tcw.compiler.measure.precision.judged import CallVerdict, Leaves, judged
 from tcw.compiler.measure.precision.perturbed import Perturbed
-from tcw.compiler.trace.records import Engine, Numerics, OutputError, RandomOperation, Warned
+from tcw.compiler.measure.probes.eager_share import eager_shares
+from tcw.compiler.trace.records import (
+    EagerShare,
+    Engine,
+    Numerics,
+    OutputError,
+    RandomOperation,
+    Warned,
+)
 
 _WHY = (
     "torch.compile draws different random numbers from eager: "
@@ -250,6 +260,7 @@ class Reference:
             drew = self.start.drawn_since()
             left = after.drawn_since()
         given = dict(leaves((inputs.positional, inputs.keyword), "inputs"))
+        self._share(call, inputs)
         pairs = [
             (list(leaves(ours.outputs)), list(leaves(theirs.outputs))),
             (ours.gradients, theirs.gradients),
@@ -276,6 +287,20 @@ class Reference:
             self._unsteady = again.disagrees(eager)
         if not self._unsteady:
             self._verdicts.append(judged(compiled, eager, again))
+
+    def _share(self, call: int, inputs: InputSet) -> None:
+        """Record what runs in functions that torch left to Python."""
+        wanted = left_to_python(self.host.recorder)
+        if not wanted:
+            return
+        found: list[EagerShare] = []
+        with self.host.unrecorded(), Safely(self.host.recorder, "what torch left to Python"):
+            self.twin.rewind()
+            self.start.restore()
+            again = prepare(self.twin.again(), inputs, self.host.settings.grad)
+            found += eager_shares(call, again, wanted)
+        for share in found:
+            self.host.emit(share)
 
     def _explain(self, drew: frozenset[Generator], left: frozenset[Generator]) -> None:
         """A difference of a call in which eager drew from these generators, and left those in

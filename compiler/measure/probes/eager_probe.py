@@ -110,7 +110,7 @@ class EagerProbe:
             self.differs = self.differs or mode.difference()
 
 
-class _Mode(TorchDispatchMode):  # type: ignore[misc]
+class ModeOfAll(TorchDispatchMode):  # type: ignore[misc]
     """Sees higher-order operators as one operation each. What the model compiles itself
     (`flex_attention`) is compiled as usual, and runs unseen."""
 
@@ -121,7 +121,7 @@ class _Mode(TorchDispatchMode):  # type: ignore[misc]
         return True
 
 
-class _Describing(_Mode):
+class _Describing(ModeOfAll):
     def __init__(self, probe: EagerProbe) -> None:
         super().__init__()
         self._probe = probe
@@ -237,7 +237,7 @@ def nearest(path: str, others: Iterable[str]) -> str:
     return max(others, key=common)
 
 
-class _Timing(_Mode):
+class _Timing(ModeOfAll):
     """Does as little as possible: compares the sequence, and starts and stops the clock."""
 
     def __init__(self, expected: Sequence[Any], clock: Clock) -> None:

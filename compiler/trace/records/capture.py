@@ -232,6 +232,22 @@ class EagerFallback(Record):
         return self.kind == "recompile-limit"
 
 
+class EagerShare(Record):
+    """What a function of the user's runs that torch left to Python, as the eager call shows."""
+
+    call: Count
+    function: str
+    location: Location
+    """As in the `FrameStart` of a skipped frame; else the line of the graph break inside it."""
+    operations: tuple[str, ...]
+    """The ATen operations that run outside the functions that torch compiled, the most frequent
+    first."""
+    count: Count
+    """How often they run in all."""
+    share: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    """Of the time of all operations of the call, which ran once, in eager."""
+
+
 class DdpBucket(Part):
     """A part of a captured graph whose parameters DDP reduces together."""
 

@@ -99,6 +99,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "FailedGuard": _fields(
         "entry kind", guard=V, source=N, name=W, expected=V, seen=V, source_line=D
     ),
+    "EagerShare": _fields(function=N, operations=T),
     "EagerFallback": _fields("compile_id", reason=V, function=N),
     "Step": _fields(
         "compile_id opcode", function=N, argument=V, set_locals=N, deleted_locals=N, nodes=W,
