@@ -244,7 +244,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("-k", dest="name", default="", help="programs whose name contains this")
+    parser.add_argument(
+        "-k", dest="name", default="", help="programs whose name contains this, or this,that"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="append a line of JSON a row")
     parser.add_argument("--jobs", type=int, default=1, help="recordings at the same time")
     parser.add_argument("--seconds", type=float, default=180.0, help="for one recording")
