@@ -110,9 +110,7 @@ def row_of(case: Case, report: Row) -> Row:
         "fixable": bool(case.fixes),
         "failed": report.get("failed", ""),
         "cause": right_cause(case, findings),
-        "said": [
-            f"{f.get('title', '')} {(f.get('place') or {}).get('line', '')}" for f in findings
-        ],
+        "said": [f"{finding['title']} (line {finding['line']})" for finding in findings],
         "fixes": [],
     }
     shown = [finding["fix"] for finding in findings if finding.get("fix")]
