@@ -1,8 +1,8 @@
-"""A fallback by exception.
+"""A print in a try block.
 
-cause: break at `y = torch.linalg.cholesky(x)`
-cause: eager at `y = torch.linalg.cholesky(x)`
-fix: none: whether it raises depends on the data
+gb: Failed to trace builtin operator
+cause: break at `print("definite")`
+fix: `        print("definite")` -> ``
 """
 
 import torch

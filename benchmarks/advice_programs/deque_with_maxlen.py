@@ -1,7 +1,7 @@
 """The last states are kept in a deque of the module.
 
-gb: Side effect on existing deque with limited maxlen
-cause: break at `self.recent.append(h)`
+cause: recompile at `self.recent.append(h)`
+cause: recompile at `return sum(self.recent)`
 fix: none: another container is another program
 """
 

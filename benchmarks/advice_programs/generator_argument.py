@@ -1,8 +1,9 @@
-"""Chunks come from a generator with a finally.
+"""A generator says when it is done.
 
-gb: Attempt to trace generator
-cause: break at `for part in parts(x):`
-fix: none: the generator has to become a list
+gb: Failed to trace builtin operator
+cause: break at `print("done")`
+cause: eager at `print("done")`
+fix: `        print("done")` -> `        pass`
 """
 
 import contextlib

@@ -1,6 +1,7 @@
 """Every second call runs without gradients.
 
 cause: recompile at `return layer(x).relu()`
+cause: recompile at `results.append(inner(torch.ones(2, 4)))`
 fix: none: the two modes are two graphs
 """
 
