@@ -11,7 +11,7 @@ from tcw.viewers.markdown.comment import code, escaped, fenced
 from tcw.viewers.summary.differences.difference_words import effect_words
 from tcw.viewers.summary.differences.effects import Effect
 from tcw.viewers.summary.findings import Finding
-from tcw.viewers.summary.fixes import words
+from tcw.viewers.summary.fixes import is_command, words
 from tcw.viewers.summary.place import Place
 from tcw.viewers.tables.findings import window
 from tcw.viewers.words import plural
@@ -65,7 +65,7 @@ def item_title(one: Item, names: FileNames) -> str:
 
 def fix_rows(advice: Advice, label: str = "") -> list[str]:
     """`label`: of a fix that was tried; other advice is an idea."""
-    by = label or ("Idea" if advice.by == "tcw" else "torch says")
+    by = label or ("torch says" if advice.by != "tcw" else "Look" if is_command(advice) else "Idea")
     rows = [row for row in advice.code.splitlines() if row.strip()]
     if not rows:
         return [f"{by}: {escaped(advice.text)}"]

@@ -168,7 +168,7 @@ def findings_of(
 
 def with_trials(findings: Sequence[Finding], trials: Sequence[FixTrial]) -> tuple[Finding, ...]:
     """The findings with the trials of their fixes. One that goes away with another one's fix is
-    that one's consequence, unless it was fixed before."""
+    that one's consequence; where each removes the other, the second one is."""
     if not trials:
         return tuple(findings)
     of = {
@@ -181,11 +181,6 @@ def with_trials(findings: Sequence[Finding], trials: Sequence[FixTrial]) -> tupl
         for key in finding.fix.gone if finding.fix is not None else ():
             if key != finding.key and finding.key not in causes:
                 causes.setdefault(key, finding.key)
-    for finding in tried:
-        if finding.fix is not None and finding.key in causes:
-            other = next(one for one in tried if one.key == causes[finding.key])
-            if other.key in finding.fix.gone:  # each removes the other: the first stays
-                del causes[finding.key]
     return tuple(
         replace(
             finding,

@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal
 
-from tcw.compiler.trace.records import CaptureCounts, FixTrial
+from tcw.compiler.trace.records import Advice, CaptureCounts, FixTrial
 from tcw.viewers.recording import Recording
 from tcw.viewers.words import plural
+
+
+def is_command(advice: Advice) -> bool:
+    """Whether it is a command of ours, which looks closer and changes nothing."""
+    return advice.by == "tcw" and advice.code.startswith("tcw ")
 
 
 def together(recording: Recording) -> FixTrial | None:

@@ -16,7 +16,7 @@ from tcw.viewers.kit.spans import Line, Role, Span
 from tcw.viewers.kit.table import Cell
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.findings import Finding
-from tcw.viewers.summary.fixes import words
+from tcw.viewers.summary.fixes import is_command, words
 from tcw.viewers.summary.place import Place
 from tcw.viewers.summary.profile.causes.cause import Cause
 from tcw.viewers.words import listed
@@ -85,7 +85,7 @@ def advice_lines(
     """
     lines = []
     for one in advice:
-        mark = label or ("idea  " if one.by == "tcw" else "torch  ")
+        mark = label or _label(one)
         hang = indent + cell_len(mark)
         rows = [row for row in one.code.strip().splitlines() if row.strip()]
         if len(rows) > 1:
@@ -98,6 +98,13 @@ def advice_lines(
         else:
             lines.append(line(" " * indent, (mark, role), one.text, hang=hang))
     return lines
+
+
+def _label(advice: Advice) -> str:
+    """Of advice that was not tried; our own commands only look, they change nothing."""
+    if advice.by != "tcw":
+        return "torch  "
+    return "look  " if is_command(advice) else "idea  "
 
 
 def _code_and_reason(head: TextLine, advice: Advice, width: int) -> list[TextLine]:

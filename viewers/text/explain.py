@@ -21,7 +21,7 @@ from tcw.viewers.summary import Summary, summarise
 from tcw.viewers.summary.cudagraphs import cudagraph_words
 from tcw.viewers.summary.engine_comparison import compare
 from tcw.viewers.summary.findings import Finding, findings_of_both
-from tcw.viewers.summary.fixes import result_words, together, words
+from tcw.viewers.summary.fixes import is_command, result_words, together, words
 from tcw.viewers.summary.ranks.collectives import started
 from tcw.viewers.tables.findings import finding_lines, role_of
 from tcw.viewers.text.header import counts, engines_header, failure_lines, header, title
@@ -108,7 +108,11 @@ def fixes_lines(summary: Summary, recording: Recording) -> list[TextLine]:
         worse = f" ({trial.reason})" if trial.reason else ""
         said = ", ".join(filter(None, (result_words(trial), words(trial).split(", ")[-1])))
         return [BLANK, line(("with all fixes  ", role), said + worse, hang=2)]
-    ideas = [finding for finding in summary.findings if any(a.by == "tcw" for a in finding.fixes)]
+    ideas = any(
+        advice.by == "tcw" and not is_command(advice)
+        for finding in summary.findings
+        for advice in finding.fixes
+    )
     if not ideas or recording.all(FixTrial) or summary.end is None:
         return []
     settings = summary.settings

@@ -61,7 +61,7 @@ def test_findings_by_cost_with_line_and_fix(block: View) -> None:
     wide = [row.text.strip() for row in findings.content(block, 110).rows]
     assert wide[0].startswith("↻    12.8 s  call 4 recompiled 3 frames")
     assert wide[1].startswith("block.py:22  def forward")
-    assert wide[2].startswith("fix  torch.compile(model, dynamic=True)")
+    assert wide[2].startswith("idea  torch.compile(model, dynamic=True)")
     narrow = [row.text for row in findings.content(block, 80).rows]
     assert narrow[1].strip() == ":22   torch.compile(model, dynamic=True)"
     assert len(narrow) == 9
