@@ -27,6 +27,7 @@ from tcw.viewers.command_line import command_line
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.breaks import BreakSite, Crossings, ordered_advice
 from tcw.viewers.summary.code_faults import code_faults
+from tcw.viewers.summary.compile_costs import compile_costs
 from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
 from tcw.viewers.summary.eager_code import EagerCode, eager_code
 from tcw.viewers.summary.fixes import best_of
@@ -95,8 +96,8 @@ class Finding:
             subject = self.source.change.name
         elif isinstance(self.source, EagerFallback):
             subject = self.source.function
-        elif self.kind in ("slower", "guards"):
-            subject = ""  # the title has times
+        elif self.kind in ("slower", "guards", "compile"):
+            subject = ""  # the title has figures
         return " | ".join((self.kind, where, line, subject))
 
     @property
@@ -160,6 +161,7 @@ def findings_of(
     found += sorted(costly, key=lambda finding: (finding.cost != _EAGER, _rank(finding)))
     found += _cudagraphs(recording)
     found += _guards(recording)
+    found += _compiles(recording)
     wrong = sum(finding.kind == "numerics" for finding in found)
     found[wrong:wrong] = _slower(recording, found)
     found = [replace(finding, title=without_reprs(finding.title)) for finding in found]
@@ -234,6 +236,15 @@ def _guards(recording: Recording) -> Iterator[Finding]:
     if share is not None:
         cost, place = milliseconds_text(share.us / 1e3), place_of(recording, share.location)
         yield Finding("guards", cost, share.title, place, share.advice, notes=share.notes)
+
+
+def _compiles(recording: Recording) -> Iterator[Finding]:
+    """Compiles that are long for a reason that the source hides."""
+    for cost in compile_costs(recording):
+        yield Finding(
+            "compile", cost.cost, cost.title, place_of(recording, cost.location), cost.advice,
+            compile_ids=(cost.compile_id,) if cost.compile_id else (), notes=cost.notes,
+        )  # fmt: skip
 
 
 def _slows(finding: Finding) -> bool:
