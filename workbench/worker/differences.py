@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from msgspec import structs
 
 from tcw.compiler.measure.calls.runs import prepare
+from tcw.compiler.trace.records import OutputError
 from tcw.workbench.worker.engine_calls import EngineCalls
 from tcw.workbench.worker.forget import beside_what_is_compiled
 from tcw.workbench.worker.unrecorded import host_of
@@ -22,7 +23,7 @@ def explain_difference(calls: EngineCalls) -> None:
         return
     from tcw.compiler.measure.precision.stages import SECONDS, WrongCall, wrong_stage
 
-    worst = numerics.worst[0]
+    worst = _first_like(numerics.worst)
     if not worst.call:
         return
     sets = calls.sets[: worst.call]
@@ -35,6 +36,15 @@ def explain_difference(calls: EngineCalls) -> None:
         return calls.wrong_kernel
 
     calls.recorder.emit(wrong_stage(host_of(calls.recorder), call, kernels))
+
+
+def _first_like(errors: Sequence[OutputError]) -> OutputError:
+    """The worst result in the first call in which it is about as wrong: calls before it have to be
+    made again too."""
+    worst = errors[0]
+    like = (one for one in errors if one.path == worst.path and one.note == worst.note)
+    near = [one for one in like if 4 * one.max_abs >= worst.max_abs]
+    return min(near, key=lambda one: one.call)
 
 
 @contextmanager
