@@ -10,14 +10,15 @@ from contextlib import ExitStack, contextmanager
 from msgspec import structs
 
 from tcw.compiler.measure.calls.runs import prepare
-from tcw.compiler.trace.records import OutputError
+from tcw.compiler.trace.records import EnginePart, OutputError
 from tcw.workbench.worker.engine_calls import EngineCalls
 from tcw.workbench.worker.forget import beside_what_is_compiled
 from tcw.workbench.worker.unrecorded import host_of
 
 
-def explain_difference(calls: EngineCalls) -> None:
-    """Record which stage makes the worst result wrong, if one is."""
+def explain_difference(calls: EngineCalls, alone: bool) -> None:
+    """Record which stage makes the worst result wrong, if one is. `alone`: no other engine is
+    recorded, so the record needs not say whose it is."""
     numerics = calls.numerics
     if numerics is None or numerics.within is not False or not numerics.worst:
         return
@@ -26,6 +27,8 @@ def explain_difference(calls: EngineCalls) -> None:
     worst = _first_like(numerics.worst)
     if not worst.call:
         return
+    if not alone:
+        calls.recorder.emit(EnginePart(engine=calls.engine))
     sets = calls.sets[: worst.call]
     call = WrongCall(calls.engine, calls.compiled, sets, worst, beside_what_is_compiled)
 
