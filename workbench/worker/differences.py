@@ -4,27 +4,31 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from msgspec import structs
 
 from tcw.compiler.measure.calls.runs import prepare
+from tcw.compiler.trace.records import EnginePart, OutputError
 from tcw.workbench.worker.engine_calls import EngineCalls
 from tcw.workbench.worker.forget import beside_what_is_compiled
 from tcw.workbench.worker.unrecorded import host_of
 
 
-def explain_difference(calls: EngineCalls) -> None:
-    """Record which stage makes the worst result wrong, if one is."""
+def explain_difference(calls: EngineCalls, alone: bool) -> None:
+    """Record which stage makes the worst result wrong, if one is. `alone`: no other engine is
+    recorded, so the record needs not say whose it is."""
     numerics = calls.numerics
     if numerics is None or numerics.within is not False or not numerics.worst:
         return
     from tcw.compiler.measure.precision.stages import SECONDS, WrongCall, wrong_stage
 
-    worst = numerics.worst[0]
+    worst = _first_like(numerics.worst)
     if not worst.call:
         return
+    if not alone:
+        calls.recorder.emit(EnginePart(engine=calls.engine))
     sets = calls.sets[: worst.call]
     call = WrongCall(calls.engine, calls.compiled, sets, worst, beside_what_is_compiled)
 
@@ -35,6 +39,15 @@ def explain_difference(calls: EngineCalls) -> None:
         return calls.wrong_kernel
 
     calls.recorder.emit(wrong_stage(host_of(calls.recorder), call, kernels))
+
+
+def _first_like(errors: Sequence[OutputError]) -> OutputError:
+    """The worst result in the first call in which it is about as wrong: calls before it have to be
+    made again too."""
+    worst = errors[0]
+    like = (one for one in errors if one.path == worst.path and one.note == worst.note)
+    near = [one for one in like if 4 * one.max_abs >= worst.max_abs]
+    return min(near, key=lambda one: one.call)
 
 
 @contextmanager

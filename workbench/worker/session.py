@@ -215,7 +215,7 @@ class Session:
                 outside = graphs.seconds_outside if graphs and len(done) == 1 else None
                 time_engines(host_of(recorder), reference.twin.model, engines, sets, outside)
         for calls in done:
-            explain_difference(calls)
+            explain_difference(calls, alone=len(done) == 1)
         return "ok", None
 
     def _limit_for_all(self, fails: bool) -> AbstractContextManager[Any]:

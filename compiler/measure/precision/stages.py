@@ -54,6 +54,8 @@ HOOK = Hook(
 )
 SECONDS = 20.0
 """For all runs together."""
+ASKED_SECONDS = 120.0
+"""The same if kernels are compared too, which takes as long."""
 _SHARE = 1 / 16
 """Of the error that is looked for: a value this close to one of eager's is right."""
 _LEAST_UNITS = 16.0
@@ -174,11 +176,12 @@ def wrong_stage(host: Host, call: WrongCall, kernels: Callable[[], str | None]) 
     right: list[StageOfResult] = []
     if missing := HOOK.missing():
         return structs.replace(found, reason=missing)
+    seconds = ASKED_SECONDS if host.settings.verify else SECONDS
     try:
         with host.unrecorded(), functorch_config.patch(enable_autograd_cache=False):
-            found = _Bisection(host, call, began + SECONDS, right).found(found)
+            found = _Bisection(host, call, began + seconds, right).found(found)
     except OutOfTime:
-        found = structs.replace(found, reason=f"not found within {SECONDS:.0f} s")
+        found = structs.replace(found, reason=f"not found within {seconds:.0f} s")
     except Exception as error:  # anything that the user's model raises on another run
         found = structs.replace(found, reason=reason_of(error))
     finally:
@@ -190,8 +193,7 @@ def wrong_stage(host: Host, call: WrongCall, kernels: Callable[[], str | None]) 
             found = structs.replace(found, kernel=kernel)
         else:
             found = structs.replace(found, reason=_NO_KERNEL if kernel == "" else _NOT_COMPARED)
-    seconds = time.monotonic() - began
-    return structs.replace(found, right=tuple(right), seconds=seconds)
+    return structs.replace(found, right=tuple(right), seconds=time.monotonic() - began)
 
 
 class _Bisection:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from tcw.compiler.runtime.toolchain import NoCompiler, find_compiler
-from tcw.compiler.trace.records import KernelPrecision, WrongStage
+from tcw.compiler.trace.records import KernelPrecision, OutputError, WrongStage
 from tcw.viewers.recording import Recording
+from tcw.workbench.worker.differences import _first_like
 from tests.cpu.command_line import tcw_process
 from tests.cpu.measure.planted import planted
 
@@ -59,3 +60,13 @@ def test_the_first_wrong_kernel_of_a_wrong_call(
     assert wrong == [stage.kernel]
     (finding,) = [one for one in json.loads(done.out)["findings"] if one["kind"] == "numerics"]
     assert finding["line"] in (10, 11)
+
+
+def test_the_first_call_that_is_about_as_wrong_is_looked_at() -> None:
+    def error(call: int, size: float, path: str = "out", note: str = "") -> OutputError:
+        return OutputError(call=call, path=path, max_abs=size, max_rel=size, note=note)
+
+    worst = error(5, 1.0)
+    others = [error(3, 0.5), error(2, 1e-7), error(1, 1.0, "grad x"), error(1, 1.0, note="nan")]
+    assert _first_like([worst, *others]).call == 3
+    assert _first_like([error(4, 0.0, note="nan"), *others]).note == "nan"

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from tcw.compiler.trace.records import AnyRecord, CallEnd, Kernel, KernelBinary, Numerics
+from tcw.compiler.trace.records import (
+    AnyRecord,
+    CallEnd,
+    Guard,
+    Guards,
+    Kernel,
+    KernelBinary,
+    Location,
+    Numerics,
+)
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
-from tcw.viewers.summary.budget import Key
+from tcw.viewers.summary.budget import Key, compare
 from tcw.viewers.summary.facts import Value, facts
 from tests.no_torch.traces import opening
 
@@ -52,3 +61,24 @@ def test_predicted_code_is_counted_apart_and_is_what_has_to_be_fused() -> None:
     assert both["", "predicted spills"] == 8
     assert both["fused", "softmax + add"] == "no"
     assert found(here, fused=("softmax + add",))["fused", "softmax + add"] == "yes"
+
+
+def test_a_condition_that_a_line_makes_is_a_fact_and_a_new_one_is_worse() -> None:
+    """Not torch's own, such as the least value of a symbolic size."""
+
+    def conditions(*values: str) -> Guards:
+        line = Location(file="m.py", line=3)
+        guard = Guard(
+            kind="SHAPE_ENV", name="symbolic shapes", source="",
+            code=("2 <= x.size(0)", *values), values=("2 <= x.size(0)", *values),
+            lines=(None, *(line for _ in values)),
+        )  # fmt: skip
+        return Guards(compile_id="0/0", guards=(guard,))
+
+    even = "(x.size(0) % 2) == 0"
+    accepted, now = found(conditions()), Recording()
+    assert [key for key in accepted if key[0] == "condition"] == []
+    now.feed([*opening(), conditions(even)])
+    (change,) = [one for one in compare(accepted, facts(now, summarise(now))) if one.fails]
+    assert (change.standing, change.words) == ("worse", f"a new condition on sizes: {even}")
+    assert change.line == 3
