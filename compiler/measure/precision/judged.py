@@ -27,7 +27,10 @@ SECONDS = 20.0
 FACTOR = 2.0
 """How many times further from eager than any of those runs a result may be."""
 CHAOTIC = 1 / 8
-"""If rounding changes a result by more, relative to the largest of its call, nothing is known."""
+"""A change of an element by more, relative to the size of the largest result of its call, ..."""
+MOST = 1 / 4
+"""... of more than this share of the elements that are that large, is one of the whole result: if
+rounding causes it, nothing is known."""
 OVERFLOWED = 16.0
 """Units by which a result may be off float64 where eager's is not finite, but float64's is."""
 _SAMPLE = 1 << 16
@@ -188,7 +191,9 @@ class _Difference:
             self._spread = torch.maximum(self._spread, _apart(found, self.eager))
             spread = _finite(self._spread)
             self.rounding = _largest(spread)
-            self._chaotic = _root_mean_square(spread) > CHAOTIC * self._scale
+            moved = spread > CHAOTIC * self._scale
+            large = _finite(_wide(self.eager).abs()) > CHAOTIC * self._scale
+            self._chaotic = int(moved.sum()) > MOST * int((moved | large).sum())
             self._count()
 
     @property
@@ -222,12 +227,14 @@ def _kind(path: str) -> bool:
 
 
 def _scales(eager: Leaves) -> dict[bool, float]:
-    """The root mean square of the largest result, of gradients and of others."""
+    """The size of the largest result, of gradients and of others: the root mean square of what is
+    not 0, since gradients through a maximum are few."""
     scales = {True: 0.0, False: 0.0}
     for path, value in eager:
         tensor = _tensor(value)
         if tensor is not None and (tensor.is_floating_point() or tensor.is_complex()):
-            size = _root_mean_square(_finite(_wide(tensor).abs()))
+            sizes = _finite(_wide(tensor).abs())
+            size = _root_mean_square(sizes[sizes > 0])
             scales[_kind(path)] = max(scales[_kind(path)], size)
     return scales
 

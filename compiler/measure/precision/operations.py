@@ -25,6 +25,7 @@ _EXACT = frozenset({
     "kthvalue", "le", "leaky_relu", "lift", "lift_fresh", "lift_fresh_copy", "logical_and",
     "logical_not", "logical_or", "logical_xor", "lt", "masked_fill", "masked_select", "max",
     "max_pool2d_with_indices", "max_pool3d_with_indices", "maximum", "median", "min", "minimum",
+    "fractional_max_pool2d", "fractional_max_pool3d", "adaptive_max_pool2d", "adaptive_max_pool3d",
     "mode", "narrow", "ne", "neg", "nonzero", "permute", "pixel_shuffle", "pixel_unshuffle",
     "reflection_pad1d", "reflection_pad2d", "relu", "repeat", "replication_pad1d",
     "replication_pad2d", "reshape", "resize", "roll", "scatter", "searchsorted", "select",

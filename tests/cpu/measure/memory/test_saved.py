@@ -83,6 +83,22 @@ def test_what_a_checkpoint_leaves_out_is_not_computed_to_be_counted() -> None:
     assert len(runs) == 2
 
 
+@pytest.mark.parametrize("by_name", [False, True])
+def test_what_a_checkpoint_keeps_instead_is_counted_once(by_name: bool) -> None:
+    def region(x: torch.Tensor, scale: torch.Tensor | None = None) -> torch.Tensor:
+        return (x * x).exp() if scale is None else (x * scale).exp()
+
+    x = torch.randn(8, 4, requires_grad=True)
+    weights = torch.ones(16)
+    first = x.exp()  # exp keeps its result, which the checkpoint keeps as well
+    scale = torch.ones(8, 4).mul_(2) if by_name else None
+    more = {"scale": scale} if by_name else {}
+    y = checkpoint(region, first, use_reentrant=False, **more)
+    y = checkpoint(lambda x: x.sin().cos(), y, use_reentrant=False)
+    assert saved_bytes(y, [x, weights]) == (2 + by_name) * 4 * 32
+    y.sum().backward()
+
+
 def test_what_hooks_put_elsewhere_is_counted() -> None:
     x = torch.randn(8, 4, requires_grad=True)
     with save_on_cpu():
