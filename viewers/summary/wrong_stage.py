@@ -15,14 +15,15 @@ _STAGES = ("capture", "autograd", "passes")
 
 
 def stage_words(recording: Recording, found: WrongStage) -> str:
-    """`AOTAutograd or its decompositions change what is computed: first in gelu (mul_2 of
-    0/1/forward)`."""
+    """`AOTAutograd or its decompositions change what is computed: the first value that eager does
+    not have is of gelu (mul_2 of 0/1/forward)`."""
     unknown = f": {found.reason}" if found.reason else ""
     if found.stage in _GRAPHS:
         words = _GRAPHS[found.stage]
         if found.node:
             operation = found.operation.removeprefix("aten.").removesuffix(".default")
-            return f"{words}: first in {operation} ({found.node} of {found.graph}){unknown}"
+            first = f"{operation} ({found.node} of {found.graph})"
+            return f"{words}: the first value that eager does not have is of {first}{unknown}"
         where = f" (graph {found.graph})" if found.graph else ""
         return f"{words}{where}{unknown}"
     if found.kernel:

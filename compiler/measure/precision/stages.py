@@ -62,6 +62,10 @@ _LEAST_UNITS = 16.0
 """Units of float32 by which a right value may differ from eager's, relative to its largest."""
 
 _NO_KERNEL = "no single kernel is wrong: their order, their memory, or what runs around them is"
+_MISPLACED = (
+    "each result of its graphs is one of eager's: one is in the wrong place, or what runs around "
+    "the graphs is wrong"
+)
 _NOT_COMPARED = f"its kernels were not compared: to compile it again takes over {SECONDS:.0f} s"
 
 Backend = Callable[[fx.GraphModule, Sequence[Any]], Callable[..., Any]]
@@ -289,7 +293,7 @@ def _located(record: WrongStage, watch: Watch) -> WrongStage:
     run = next((run for run in watch.runs if run.wrong), None)
     node = run.first_wrong() if run is not None else None
     if run is None:
-        return structs.replace(record, reason="its graphs are right: what runs around them is not")
+        return structs.replace(record, reason=_MISPLACED)
     if node is None:
         return structs.replace(
             record, graph=run.graph, reason="the graph is right, and given wrong inputs"

@@ -94,12 +94,13 @@ class GraphRun:
 
     @property
     def wrong(self) -> bool:
-        """Whether a result for the user is no value of eager's."""
+        """Whether a result for the user, or what it writes, is no value of eager's."""
         return bool(self._outputs() & self.unknown)
 
     def _outputs(self) -> set[fx.Node]:
         results = pytree.tree_leaves(outputs_of(self.module))[: self.user_outputs]
-        return {result for result in results if isinstance(result, fx.Node)}
+        written = [node for node in self.module.graph.nodes if _writes(node)]
+        return {result for result in (*results, *written) if isinstance(result, fx.Node)}
 
     def _leading(self) -> set[fx.Node]:
         found: set[fx.Node] = set()
@@ -164,6 +165,11 @@ def apart(one: Any, other: Any) -> float:
     same = (a == b) | (a.isnan() & b.isnan())
     found = torch.where(same, 0.0, (a - b).abs())
     return float(torch.where(found.isnan(), torch.inf, found).max()) if found.numel() else 0.0
+
+
+def _writes(node: fx.Node) -> bool:
+    """Whether it changes one of its arguments."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target._schema.is_mutable
 
 
 def _wide(value: torch.Tensor) -> torch.Tensor:

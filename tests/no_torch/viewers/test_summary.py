@@ -445,10 +445,10 @@ def test_where_results_differ_is_a_sentence(path: str, words: str) -> None:
     ("found", "words", "line"),
     [
         ({"stage": "capture", "node": "z_1", "operation": "operator.mul", "graph": "0/0"},
-         "first in operator.mul (z_1 of 0/0)", 24),
+         "is of operator.mul (z_1 of 0/0)", 24),
         ({"stage": "autograd", "node": "mul_2", "operation": "aten.gelu.default"},
-         "first in gelu (mul_2", 24),
-        ({"stage": "capture", "reason": "its graphs are right"}, "its graphs are right", 24),
+         "is of gelu (mul_2", 24),
+        ({"stage": "capture", "reason": "no graph is wrong"}, "no graph is wrong", 24),
         ({"stage": "kernels", "kernel": "k4", "location": None}, "kernel k4 (", 18),
         ({"reason": "not found within 20 s", "right": ("capture",), "location": None},
          "capture right; which stage is wrong was not found: not found within 20 s", None),
