@@ -56,16 +56,17 @@ def eager_code(recording: Recording, site: BreakSite) -> EagerCode | None:
     return None
 
 
-def _skipped(recording: Recording, record: GraphBreak) -> EagerCode | None:
+def _skipped(recording: Recording, record: GraphBreak) -> EagerCode:
     starts = (start for start in recording.all(FrameStart) if start.compile_id == record.compile_id)
     start = next(starts, None)
-    if start is None:
-        return None
-    name = FunctionNames(recording).of(start.compile_id, start.function)
+    outermost = record.stack[0] if record.stack else record.location
+    name, place = outermost.function, outermost
+    if start is not None:
+        name, place = FunctionNames(recording).of(start.compile_id, start.function), start.location
     why = "the whole function runs in Python"
     if _LOOP in record.then:
         why = f"a break in a loop: {why}"
-    return EagerCode(name, why, _share(recording, start.function, start.location))
+    return EagerCode(name, why, _share(recording, outermost.function, place))
 
 
 def _share(recording: Recording, function: str, place: Location) -> EagerShare | None:

@@ -39,12 +39,13 @@ def test_the_recompile_limit() -> None:
     assert statuses == ["compiled", "compiled", "compiled", "skipped"]
 
 
-def test_the_limit_under_fullgraph_is_an_error_and_no_fallback() -> None:
+def test_the_limit_under_fullgraph_stops_the_program() -> None:
     calls = [(X, number) for number in range(2, 7)]
     with config.patch(recompile_limit=2):
         result = compiled(times, *calls, dynamic=False, fullgraph=True)
     assert result.error is not None
-    assert result.recording.all(EagerFallback) == []
+    (record,) = result.recording.all(EagerFallback)
+    assert (record.by_limit, record.stops) == (True, True)
     last = result.recording.all(FrameEnd)[-1]
     assert last.status == "failed"
     assert "recompile limit" in last.reason
