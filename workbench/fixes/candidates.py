@@ -70,7 +70,8 @@ def candidates(finding: Finding, recording: Recording, settings: Settings) -> li
         except NotTriable:
             continue
         patch = source_patch(settings, with_it)
-        made.append(Candidate(finding.key, advice, with_it, patch, _effect(settings, with_it)))
+        effect = _effect(advice, settings, with_it)
+        made.append(Candidate(finding.key, advice, with_it, patch, effect))
     return made
 
 
@@ -126,7 +127,8 @@ def _with_code(
             settings = _compiled_with(options, settings)
         else:
             rest.append(statement)
-    if not rest or advice.changes or (advice.options and not recording.script):
+    in_changes = advice.changes and advice.place != "call"
+    if not rest or in_changes or (advice.options and not recording.script):
         return settings
     where = advice.place or ("call" if advice.options or all(map(_is_mark, rest)) else "")
     where = where or ("statement" if finding.kind == "break" else "")
@@ -346,9 +348,10 @@ def _after_imports(tree: ast.Module) -> int:
     return max(ends, default=0)
 
 
-def _effect(before: Settings, after: Settings) -> str:
+def _effect(advice: Advice, before: Settings, after: Settings) -> str:
     names = [read_setting(line).name for line in _new(before, after, "torch_settings")]
-    return ", ".join(dict.fromkeys(_EFFECTS[name] for name in names if name in _EFFECTS))
+    effects = [advice.effect, *(_EFFECTS.get(name, "") for name in names)]
+    return ", ".join(dict.fromkeys(filter(None, effects)))
 
 
 def merged(base: Settings, chosen: Sequence[Candidate]) -> tuple[Settings, list[Candidate]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from tcw.compiler.capture.advice.broken import Advised, Broken, as_advice
 from tcw.compiler.trace.records import Advice
 
@@ -46,12 +48,12 @@ def _advise(broken: Broken) -> Advised:
             " loop out of the compiled function: its end depends on data"
         )
     if isinstance(statement, ast.If):
-        if not _one_question(statement.test):
+        if not one_question(statement.test):
             return (*_logical(statement.test), *GENERAL)
         return _if(statement, broken)
     ternary = _ternary(statement)
     if ternary is not None and statement is not None:
-        if not _one_question(ternary.test):
+        if not one_question(ternary.test):
             return (*_logical(ternary.test), *GENERAL)
         return _select_in(statement, ternary)
     return GENERAL
@@ -60,7 +62,7 @@ def _advise(broken: Broken) -> Advised:
 def _on_number(broken: Broken) -> Advised:
     """torch.where takes no condition that is a number, but torch.cond does."""
     statement = broken.statement
-    if not isinstance(statement, ast.If) or not _one_question(statement.test):
+    if not isinstance(statement, ast.If) or not one_question(statement.test):
         return OF_NUMBER
     code = cond_on_number(statement, broken.tensors)
     decides = Advice(text=OF_NUMBER.text, code=code, place="statement" if code else "")
@@ -72,7 +74,7 @@ def _on_number(broken: Broken) -> Advised:
 
 def cond_on_number(statement: ast.If, tensors: Sequence[tuple[str, str]]) -> str:
     """`torch.cond` in place of an `if` on a size or another number; "" if none is known to work."""
-    if not _one_question(statement.test):
+    if not one_question(statement.test):
         return ""
     return _cond_code(statement, _number_truth(statement.test), tensors)
 
@@ -84,7 +86,7 @@ def _number_truth(test: ast.expr) -> str:
     return ast.unparse(test) if isinstance(test, ast.Compare) else f"{ast.unparse(test)} != 0"
 
 
-def _one_question(test: ast.expr) -> bool:
+def one_question(test: ast.expr) -> bool:
     """Whether Python evaluates the truth of a single tensor, so that the test can stay a tensor."""
     several = (ast.BoolOp, ast.IfExp, ast.NamedExpr, ast.In, ast.NotIn, ast.Is, ast.IsNot)
     inner = test.operand if isinstance(test, ast.UnaryOp) else test
@@ -110,6 +112,14 @@ def _select_in(statement: ast.stmt, ternary: ast.IfExp) -> Advised:
 
 
 def _if(statement: ast.If, broken: Broken) -> Advised:
+    if not statement.orelse and _returned(statement.body) is not None:
+        start, last = next(broken.following, (0, None))
+        if isinstance(last, ast.Return):
+            both = ast.If(statement.test, statement.body, [last])
+            return tuple(
+                replace(one, changes=broken.replaced_to(last, start, one.code) if one.code else ())
+                for one in as_advice(_if(both, broken))
+            )
     then = _assignment(statement.body)
     otherwise = _assignment(statement.orelse)
     clamp = _clamp_without_if(statement, dict(broken.tensors))

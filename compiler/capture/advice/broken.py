@@ -7,7 +7,7 @@ import functools
 import re
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tcw.compiler.trace.records import Advice, SourceChange
 from tcw.compiler.trace.torch_logs.logged_breaks import Message
@@ -73,6 +73,13 @@ class Broken(Message):
         changed = line[: self.column] + text.encode() + line[self.end_column :]
         rest = self.dedented[1 : statement.end_lineno]
         return "\n".join((changed.decode(errors="replace").strip(), *rest))
+
+    def with_condition(self, text: str) -> Broken:
+        """The same break with another text for the instruction, whose statement may have a block of
+        its own."""
+        line = self.lines[0].encode() if self.lines else b""
+        changed = line[: self.column] + text.encode() + line[self.end_column :]
+        return replace(self, lines=(changed.decode(errors="replace"), *self.lines[1:]))
 
     def replaced_to(self, last: ast.AST, start: int, text: str) -> tuple[SourceChange, ...]:
         """New lines for those from the first to the end of the statement `last`, which starts

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tcw.compiler.capture.advice import branches
-from tcw.compiler.capture.advice.broken import Advised, Broken, calls, parse
+from tcw.compiler.capture.advice.broken import Advised, Broken, calls
+from tcw.compiler.capture.advice.site import site
 from tcw.compiler.capture.advice.sizes import DYNAMIC_SHAPE, NUMBER
 from tcw.compiler.protocol.edits.kinds import MATH
 from tcw.compiler.trace.records import Advice
@@ -35,6 +36,8 @@ _LIST = (
     ),
 )
 _CONVERSION = re.compile(r"(?P<function>float|int|bool)\((?P<tensor>.+)\)$", re.DOTALL)
+_NO_GRADIENT = "Or keep it a tensor that, as the number, carries no gradient"
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 COPIES = (".item()", ".tolist()")
 """What turns a tensor into Python numbers."""
 
@@ -46,7 +49,7 @@ def advise(broken: Broken) -> Advised:
     if broken.type.startswith(ITEM):
         return _number(broken)
     if broken.type.startswith(TOLIST):
-        return _LIST
+        return _list(broken)
     if broken.type.startswith(DYNAMIC_SHAPE) and broken.context.startswith(NUMBER):
         return _number(broken)
     return ()
@@ -64,9 +67,31 @@ def _number(broken: Broken) -> Advised:
     if _is_argument(broken, ("float", "bool")):
         return Advice(text="Let torch capture the number as a symbol", code=_SCALARS.code)
     if broken.expression.endswith(".tolist()") and not isinstance(broken.statement, ast.Return):
-        return _LIST
+        return _list(broken)
     stay = _stay_tensor(broken)
-    return (_SIZE, stay) if broken.expression.startswith("int(") else (stay, _SCALARS)
+    return (_SIZE, *stay) if broken.expression.startswith("int(") else (*stay, _SCALARS)
+
+
+def _list(broken: Broken) -> tuple[Advice, ...]:
+    """Numbers that are gone through one by one can stay tensors; sizes cannot."""
+    _, tensor = _number_of(broken)
+    iterated = [
+        node.iter
+        for node in ast.walk(broken.statement or ast.Module([], []))
+        if isinstance(node, ast.For | ast.comprehension)
+    ]
+    place = site(broken)
+    if not tensor or place is None or place.expression is None:
+        return _LIST
+    if ast.unparse(place.expression) not in map(ast.unparse, iterated):
+        return _LIST
+    symbols, stay = _LIST
+    return (
+        symbols,
+        *place.instead(stay.text, (place.expression, f"{tensor}.unbind()")),
+        *place.instead(_NO_GRADIENT, (place.expression, f"{tensor}.detach().unbind()")),
+        stay,
+    )
 
 
 def _decides(broken: Broken) -> bool:
@@ -101,13 +126,11 @@ def _with_tensor(broken: Broken) -> Broken:
     """The same statement with a condition on the tensor. Of several numbers, one is left: then
     nothing is known to work."""
     _, tensor = _number_of(broken)
-    first = broken.lines[0].encode() if tensor else b""
-    code = first[: broken.column] + tensor.encode() + first[broken.end_column :]
-    lines = (code.decode(errors="replace").strip(), *broken.dedented[1:])
-    statement = parse(lines) if tensor else None
+    changed = replace(broken.with_condition(tensor), type=branches.TYPE)
+    statement = changed.statement if tensor else None
     if statement is None or any(call in ast.unparse(statement) for call in COPIES):
-        lines = ()
-    return replace(broken, type=branches.TYPE, lines=lines)
+        return replace(changed, lines=())
+    return changed
 
 
 _SIZES = ("range", "view", "reshape", "expand", "repeat", "new_zeros", "new_ones", "new_empty")
@@ -158,24 +181,26 @@ def _name(node: ast.expr | None) -> str:
     return node.id if isinstance(node, ast.Name) else ""
 
 
-def _stay_tensor(broken: Broken) -> Advice:
+def _stay_tensor(broken: Broken) -> tuple[Advice, ...]:
     """`y.sum().item()` or `float(y.sum())` -> `y.sum()`: correct if the result is only combined
     with tensors."""
     function, tensor = _number_of(broken)
-    code = broken.with_expression(tensor) if tensor else ""
-    if function and isinstance(broken.statement, ast.Return):
-        return Advice(
-            text=f"If callers need the numbers, they can call {function} on the tensor that is"
-            " returned, after the compiled call",
-            code=code,
-            place="statement" if code else "",
-        )
-    return Advice(
-        text="If it is only combined with tensors, keep it a tensor: one without dimensions works"
-        " like a number",
-        code=code,
-        place="statement" if code else "",
+    text = (
+        "If it is only combined with tensors, keep it a tensor: one without dimensions works"
+        " like a number"
     )
+    if function and isinstance(broken.statement, ast.Return):
+        text = (
+            f"If callers need the numbers, they can call {function} on the tensor that is"
+            " returned, after the compiled call"
+        )
+    code = broken.with_expression(tensor) if tensor else ""
+    if not code:
+        return (Advice(text=text),)
+    simple = isinstance(ast.parse(tensor, mode="eval").body, _ATOMS)
+    detached = f"{tensor}.detach()" if simple else f"({tensor}).detach()"
+    without = Advice(text=_NO_GRADIENT, code=broken.with_expression(detached), place="statement")
+    return (Advice(text=text, code=code, place="statement"), without)
 
 
 def _number_of(broken: Broken) -> tuple[str, str]:

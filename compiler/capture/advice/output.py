@@ -6,7 +6,7 @@ import ast
 import copy
 import re
 
-from tcw.compiler.capture.advice.broken import BUILTIN, SKIPPED, Advised, Broken, calls
+from tcw.compiler.capture.advice.broken import BUILTIN, SKIPPED, Advised, Broken, as_advice, calls
 from tcw.compiler.protocol.edits.kinds import is_size
 from tcw.compiler.trace.records import Advice
 
@@ -115,7 +115,7 @@ def _skipped(broken: Broken, module: str, name: str) -> Advised:
         if _constants_only(_call(broken, "warnings.warn")):
             effect = "torch warns after the graph instead of cutting it"
             return _reorder("warnings.warn", effect)
-        return "Warn outside the compiled function, before or after the call"
+        return _warned_later(broken)
     if (module, name) in HOST:
         return _outside(f"{_public(module)}.{name}")
     if module == "time" and name in CLOCKS:
@@ -123,8 +123,32 @@ def _skipped(broken: Broken, module: str, name: str) -> Advised:
     return ()
 
 
+def _warned_later(broken: Broken) -> Advised:
+    """torch can move a warning that has only a message."""
+    call = _call(broken, "warnings.warn")
+    outside = Advice(text="Warn outside the compiled function, before or after the call")
+    message = call.args[0] if call is not None and call.args else None
+    if not isinstance(message, ast.Constant):
+        return outside
+    moved = Advice(
+        text="Let torch warn after the graph instead of cutting it: it can move a warning that has"
+        " only a message",
+        code=f"{_ALLOW.format('warnings.warn')}\nwarnings.warn({ast.unparse(message)})",
+        place="statement",
+        effect="the warning has no other arguments than its message",
+    )
+    return moved, outside
+
+
 def _host_clock(call: str) -> Advised:
     name = call.partition("(")[0]
+    if name == "time.sleep":
+        return (
+            Advice(
+                text="Do not wait in the compiled function", edit="drop", effect="it does not wait"
+            ),
+            *as_advice(f"Call {name} outside the compiled function, before or after it"),
+        )
     return f"Call {name} outside the compiled function, before or after it: it runs on the host"
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from msgspec import structs
 
 from tcw.compiler.capture.advice import branches
-from tcw.compiler.capture.advice.broken import Advised, Broken
+from tcw.compiler.capture.advice.broken import Advised, Broken, as_advice
 from tcw.compiler.trace.records import Advice
 
 DYNAMIC_SHAPE = ("Dynamic shape operator", "Data dependent operator")
@@ -14,12 +16,16 @@ NUMBER = "aten._local_scalar_dense"
 """torch's context of a break at a tensor that becomes a number."""
 SETTING = "torch._dynamo.config.capture_dynamic_output_shape_ops = True"
 _COUNTS = ("numel", "nelement")
+_DECISIONS = ("aten.equal.", "aten.allclose.")
+"""torch's context of a break at a question about all of two tensors."""
 
 
 def advise(broken: Broken) -> Advised:
     """With the setting alone, the graph breaks again at an `if` on the size."""
     if not broken.type.startswith(DYNAMIC_SHAPE) or broken.context.startswith(NUMBER):
         return ()
+    if broken.context.startswith(_DECISIONS):
+        return _decision(broken)
     branch = _branch(broken)
     if branch is not None:
         return _decided(broken, *branch)
@@ -35,6 +41,32 @@ def advise(broken: Broken) -> Advised:
             shapes,
         )
     return shapes
+
+
+def _decision(broken: Broken) -> Advised:
+    """`torch.equal(x, y)` as `(x == y).all()`, where it is the condition of a branch."""
+    try:
+        call = ast.parse(broken.expression, mode="eval").body
+    except (SyntaxError, ValueError):
+        return branches.GENERAL
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return branches.GENERAL
+    of_torch = ast.unparse(call.func.value) == "torch"
+    tensors = [*(() if of_torch else (call.func.value,)), *call.args]
+    if call.func.attr == "equal" and len(tensors) == 2:
+        first, second = map(ast.unparse, tensors)
+        condition = f"({first} == {second}).all()"
+    elif call.func.attr == "allclose":
+        given = ", ".join(map(ast.unparse, (*tensors, *call.keywords)))
+        condition = f"torch.isclose({given}).all()"
+    else:
+        return branches.GENERAL
+    effect = "tensors of different shapes are broadcast" if call.func.attr == "equal" else ""
+    asked = replace(broken.with_condition(condition), type=branches.TYPE)
+    return tuple(
+        structs.replace(one, effect=effect if one.code else "")
+        for one in as_advice(branches.advise(asked))
+    )
 
 
 def _decided(broken: Broken, branch: ast.AST, start: int | None) -> Advice:

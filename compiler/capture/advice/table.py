@@ -14,11 +14,15 @@ from tcw.compiler.capture.advice import (
     branches,
     calls,
     constraints,
+    hints,
+    hoist,
     hooks,
+    in_place,
     numbers,
     numpy_calls,
     operators,
     output,
+    rewrites,
     sizes,
 )
 from tcw.compiler.capture.advice.broken import Advised, Broken, as_advice
@@ -35,29 +39,19 @@ FAMILIES: tuple[Callable[[Broken], Advised], ...] = (
     hooks.advise,
     calls.advise,
 )
-
-BOILERPLATE = (
-    "It may be possible to write Dynamo tracing rules",
-    "This graph break may be difficult to debug",
-    "This graph break is fundamental",
-    "This is likely to be a Dynamo bug",
-    "This graph break may have been caused by an earlier graph break",
-    "Please report an issue to PyTorch",
-    "Please file an issue",
-    "File an issue to PyTorch",
-)
-"""Prefixes of torch's hints that suggest nothing to change in the user's code."""
+REWRITES: tuple[Callable[[Broken], Advised], ...] = (in_place.advise, rewrites.advise, hoist.advise)
+"""Other ways to write the statement, from its source: they come before what a family says."""
 
 
 def advise(broken: Broken) -> tuple[Advice, ...]:
     """Our advice if there is any, else torch's own hints, useful ones first."""
+    rewritten = tuple(one for family in REWRITES for one in as_advice(family(broken)))
     for family in FAMILIES:
         if advices := as_advice(family(broken)):
             if broken.library:  # nobody edits an installed package: its settings remain
                 advices = tuple(replace(one, place="", changes=()) for one in advices)
-            return (*advices, *_loop(broken))
-    hints = sorted(broken.hints, key=lambda hint: hint.startswith(BOILERPLATE))
-    return (*(Advice(text=hint, by="torch") for hint in hints), *_loop(broken))
+            return (*rewritten, *advices, *_loop(broken))
+    return (*rewritten, *hints.hints(broken), *_loop(broken))
 
 
 def _loop(broken: Broken) -> tuple[Advice, ...]:

@@ -53,6 +53,29 @@ class UserSource:
     def all(self, kind: type[Node]) -> Iterator[Node]:
         return (one for one in ast.walk(self.tree) if isinstance(one, kind))
 
+    @functools.cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """Each node's parent."""
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def up(self, node: ast.AST) -> Iterator[ast.AST]:
+        """A node's parent, the parent's parent, and so on."""
+        while (above := self.parents.get(node)) is not None:
+            yield above
+            node = above
+
+    def expression_at(self, line: int, column: int, end_column: int) -> ast.expr | None:
+        """The expression of one line that has exactly these columns, in bytes."""
+        wanted = (line, column, line, end_column)
+        return next(
+            (
+                node
+                for node in self.all(ast.expr)
+                if (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == wanted
+            ),
+            None,
+        )
+
     def _around(self, line: int) -> Iterator[ast.AST]:
         for node in ast.walk(self.tree):
             end = getattr(node, "end_lineno", None)
@@ -122,10 +145,15 @@ def user_source(file: str) -> UserSource | None:
     return _parsed(file, text) if text else None
 
 
-def by_changes(text: str, changes: Sequence[SourceChange], setting: str = "") -> Advice:
+def by_changes(
+    text: str, changes: Sequence[SourceChange], setting: str = "", effect: str = ""
+) -> Advice:
     """Advice that changes the source in several places, or elsewhere than at the finding: its code
     is the new lines. `setting`: a torch setting that it needs besides."""
     lines = [textwrap.dedent(change.text) for change in changes]
     return Advice(
-        text=text, code="\n".join(filter(None, (setting, *lines))), changes=tuple(changes)
+        text=text,
+        code="\n".join(filter(None, (setting, *lines))).strip("\n"),
+        changes=tuple(changes),
+        effect=effect,
     )

@@ -140,7 +140,10 @@ class Advice(Part):
     in place of the statement of the finding, above it, or before each call, with the arguments by
     name. "" for a place that is only described."""
     changes: tuple[SourceChange, ...] = ()
-    """What to replace in the source, where that is not one statement at the finding."""
+    """What to replace in the source, where that is not one statement at the finding; `code` is its
+    new lines, but with `place` "call" what goes before each call besides."""
+    effect: str = ""
+    """How the program behaves otherwise with it, beyond what a trial sees; "" for not at all."""
 
 
 class Text(Record):

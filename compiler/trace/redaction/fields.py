@@ -85,7 +85,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
         reason=V,
     ),
     "Crossing": _fields(name=N, kind=W),
-    "Advice": _fields("by edit", text=V, code=D, options=V),
+    "Advice": _fields("by edit", text=V, code=D, options=V, effect=V),
     "SourceChange": _fields(file=F, text=D),
     "FixTrial": _fields(
         finding=W, patch=D, settings=V, compile=K, before_calls=D, gone=W, new=W,

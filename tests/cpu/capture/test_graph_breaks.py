@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch._dynamo.resume_execution import ContinueExecutionCache
 
-from tcw.compiler.capture.advice.table import BOILERPLATE
+from tcw.compiler.capture.advice.hints import BOILERPLATE
 from tcw.compiler.trace.records import FrameEnd, GraphBreak
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise

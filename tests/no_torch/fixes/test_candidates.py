@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from tcw.workbench.fixes.candidates import (
     Candidate,
     NotTriable,
     applied,
+    candidates,
     merged,
     pasted,
     pasting,
@@ -210,3 +212,28 @@ def test_fixes_that_change_the_same_lines_are_not_combined(tmp_path: Path) -> No
     together, taken = merged(settings, [first, second, other])
     assert taken == [first, other]
     assert len(together.changes) == 2
+
+
+def test_a_statement_moves_before_each_call(tmp_path: Path) -> None:
+    text = MODEL.replace(
+        "        return x + n", "        x.requires_grad = True\n        return x + n"
+    )
+    settings = settings_of(tmp_path, text)
+    gone = SourceChange(file=settings.file, line=8, end_line=8, text="")
+    advice = Advice(text="", code="x.requires_grad_()", place="call", changes=(gone,))
+    with_it = applied(advice, finding(settings, 6), recording_of(settings), settings)
+    assert with_it.before_calls == ("x.requires_grad_()",)
+    assert with_it.changes == (gone,)
+
+
+def test_the_effect_of_the_advice_is_said_with_that_of_its_setting(tmp_path: Path) -> None:
+    settings = settings_of(tmp_path, MODEL)
+    advice = Advice(
+        text="",
+        code="torch._dynamo.config.reorderable_logging_functions.add(print)\nx = x * 2",
+        place="statement",
+        effect="one value",
+    )
+    advised = dataclasses.replace(finding(settings, 6), fixes=(advice,))
+    (made,) = candidates(advised, recording_of(settings), settings)
+    assert made.effect == "one value, prints and logs come after the graph"
