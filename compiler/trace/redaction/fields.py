@@ -165,7 +165,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "EagerOperation": _fields("id of", operation=T, arguments=V, kernels=W, module=N),
     "KernelNests": _fields("graph kernel", reason=W),
     "WrongStage": _fields(
-        "stage right graph kernel engine", result=W, node=W, operation=T, reason=W, repro=D,
+        "graph kernel", result=W, node=W, operation=T, reason=W, repro=D,
         repro_note=D,
     ),
     "KernelPrecision": _fields("graph kernel", reason=W, repro=D, repro_note=D),
