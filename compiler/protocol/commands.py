@@ -122,6 +122,8 @@ class Try(Command):
     settings: Settings
     seconds: float
     """After so long it is given up."""
+    eager: bool = False
+    """Compile nothing: what others are compared with where the calls fail without a fix."""
 
 
 class Measure(Command):

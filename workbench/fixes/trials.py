@@ -27,16 +27,18 @@ from tcw.viewers.summary.fixes import words
 from tcw.workbench.fixes.candidates import Candidate, candidates, merged, pasting, source_patch
 
 SECONDS = 20.0
-"""All trials together take at most so long, and as long as the recording took up to capture."""
+"""All trials together take at most so long, and as long as the recording took up to capture; so
+may the calls without a fix before them."""
 _LEAST_SECONDS = 2.0
 """A trial gets at least so long."""
-_DISABLED = "torch._dynamo.config.disable = True"
 
 
 class Runs(Protocol):
     """What runs a trial: `tcw.workbench.worker.client.Trials`."""
 
-    def run(self, number: int, settings: Settings, seconds: float) -> list[AnyRecord]: ...
+    def run(
+        self, number: int, settings: Settings, seconds: float, eager: bool = False
+    ) -> list[AnyRecord]: ...
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,7 @@ class _Trials:
             timeout=None,
         )
         self._runs = runs
+        self._seconds = seconds
         self._ends = time.monotonic() + seconds
         self._see = see
         self._without: Run | None = None
@@ -121,10 +124,8 @@ class _Trials:
         if self._without is None or self._without.cut:
             return
         if self._without.counts.failures:
-            # what fails is compared with eager
-            disabled = (*self._base.torch_settings, _DISABLED)
-            eager = structs.replace(self._base, torch_settings=disabled)
-            self._run(1, eager, "the calls in eager")
+            self._run(1, self._base, "the calls in eager", eager=True)
+        self._ends = time.monotonic() + self._seconds
         chosen: list[Candidate] = []
         gone: set[str] = set()
         left: list[Candidate] = []
@@ -193,7 +194,7 @@ class _Trials:
         reason = _against(record, run, candidate.finding)
         return structs.replace(record, reason=reason, kept=not reason)
 
-    def _run(self, number: int, settings: Settings, what: str) -> Run | None:
+    def _run(self, number: int, settings: Settings, what: str, eager: bool = False) -> Run | None:
         """None if there is no time left for it."""
         left = self._ends - time.monotonic()
         least = _LEAST_SECONDS if self._without is None else self._without.seconds
@@ -201,7 +202,7 @@ class _Trials:
             return None
         self._see(Progress(stage="capture", activity=f"trying {what}"))
         began = time.monotonic()
-        *records, last = self._runs.run(number, settings, max(left, _LEAST_SECONDS))
+        *records, last = self._runs.run(number, settings, max(left, _LEAST_SECONDS), eager)
         seconds = round(time.monotonic() - began, 3)
         made = Recording()
         made.feed(records)

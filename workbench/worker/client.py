@@ -105,13 +105,16 @@ class Trials:
         self._child = child
         self._gone = False
 
-    def run(self, number: int, settings: Settings, seconds: float) -> list[AnyRecord]:
+    def run(
+        self, number: int, settings: Settings, seconds: float, eager: bool = False
+    ) -> list[AnyRecord]:
         """The records of one trial; the last one is a `Waiting`, whose `why` says what cut it
-        short. `number`: see `Try`."""
+        short. `number`, `eager`: see `Try`."""
         records: list[AnyRecord] = []
         self._child.read_on(records.append)
         if not self._gone:
-            self._child.send(Try(number=number, settings=plain(settings), seconds=seconds))
+            command = Try(number=number, settings=plain(settings), seconds=seconds, eager=eager)
+            self._child.send(command)
             last = time.monotonic() + seconds + _LATE_SECONDS
             self._gone = not self._child.wait(last, until=lambda: _is_over(records))
         if not _is_over(records):

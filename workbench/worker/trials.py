@@ -175,6 +175,8 @@ def _make(recorder: WorkerRecorder, command: Try, observed: CallResults, results
     recorder.source(code.file)
     read_as(recorder.texts, settings, recorder.user_root)
     script = form_of(code, settings) == "script" and not session.takes_a_call(settings)
+    if command.eager:
+        torch.compiler.set_stance("force_eager")
     with of_compiled_calls(observed) if script else contextlib.nullcontext():
         ended = session.run(recorder, code, calls)
     module = sys.modules.get(code.module or "__main__")
