@@ -20,7 +20,15 @@ from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row
 from tcw.viewers.panes.targets import Fold, ToPair
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain
-from tcw.viewers.summary.fusion import PairResult, pair_asked, rule_words, saved_bytes, with_asked
+from tcw.viewers.summary.fusion import (
+    PairResult,
+    history,
+    members_of,
+    pair_asked,
+    rule_words,
+    saved_bytes,
+    with_asked,
+)
 from tcw.viewers.words import bytes_text, number, plural
 
 WITH_NODES = 70
@@ -128,13 +136,9 @@ def between_rows(view: View, graph: str, between: Sequence[str]) -> list[Row]:
     return [text_row(("between  ", "dim"), words)] if words else []
 
 
-def _parts(name: str) -> list[str]:
-    return name.split("_") if all(p.startswith("op") for p in name.split("_")) else [name]
-
-
 def things_of(pair: PairResult) -> list[Ref]:
     """The scheduler nodes on both sides."""
-    names = [*_parts(pair.first), *_parts(pair.second)]
+    names = [*members_of(pair.first), *members_of(pair.second)]
     return [refs.operation(pair.graph, name) for name in names]
 
 
@@ -142,7 +146,7 @@ def nodes_of(view: View, graph: str, name: str) -> list[SchedulerNode]:
     """The scheduler nodes of a group: of `op9_op10`, or of a group that is known by the name of a
     node of the graph that it computes."""
     operations = view.recording.operations
-    known = (operations.get((graph, part)) for part in _parts(name))
+    known = (operations.get((graph, part)) for part in members_of(name))
     nodes = [node for node in known if node is not None]
     if nodes:
         return nodes
@@ -304,6 +308,11 @@ def _of_the_next_run(view: View, pair: PairResult) -> str:
     return plain(wanted) if wanted != has else ""
 
 
+def history_words(view: View, pair: PairResult) -> str:
+    """`round 1 apart: in a cycle · round 6 fused, since mean joined`; "" for a single round."""
+    return plain(" · ".join(history(view.recording, pair)))
+
+
 def verdict(view: View, width: int) -> list[Row]:
     """The bar below: the decision on the chosen pair, its rule and its numbers."""
     pair = chosen_pair(view)
@@ -329,6 +338,7 @@ def verdict(view: View, width: int) -> list[Row]:
     tests = f"tested {plural(pair.tests, 'time')}" if pair.tests else ""
     if pair.last_test is not None and pair.round:
         tests += f", last in round {pair.round} ({pair.last_test.phase})"
+    tests = history_words(view, pair) or tests
     rule: Line
     if pair.verdict == "rejected":
         reason = pair.reason or "no reason is given"

@@ -6,8 +6,10 @@ import re
 from dataclasses import replace
 from itertools import groupby
 
+from tcw.compiler.protocol.decision import FUSE
 from tcw.compiler.trace import refs
 from tcw.compiler.trace.records import (
+    Decided,
     FusionGroup,
     FusionGroups,
     Kernel,
@@ -24,6 +26,7 @@ from tcw.viewers.panes.nests import line_of, marked, named_loads, nests, traffic
 from tcw.viewers.panes.rows import BLANK, Content, Row, empty, text_row
 from tcw.viewers.panes.view import View
 from tcw.viewers.plain import plain_lines
+from tcw.viewers.summary.fusion import PairResult
 from tcw.viewers.words import indent, plural
 
 _TARGET = re.compile(r"^\s*(\w+)")
@@ -61,7 +64,7 @@ def if_fused(view: View, width: int) -> Content:
     """The nest that fusion would make of both sides, if the compile asked; else the one it made."""
     pair = chosen_pair(view)
     asked = view.recording.decisions.asked.get(pair.id) if pair is not None else None
-    if pair is None or asked is None or view.hidden:
+    if pair is None or asked is None or view.hidden or _has_gone_on(pair, asked):
         return became(view, width)
     shown = asked.shown
     printed = view.recording.text(shown.if_fused) or view.derived.whole.text(shown.if_fused)
@@ -74,6 +77,17 @@ def if_fused(view: View, width: int) -> Content:
     )
     rows = [BLANK, *_nested(view, shown.nest, printed, nodes, first & second)]
     return Content("if fused", right=_right(shown), rows=rows)
+
+
+def _has_gone_on(pair: PairResult, asked: Decided) -> bool:
+    """Whether the pair was tested again since the person was asked, with another result or other
+    members: what it would have been then says nothing about it now."""
+    if pair.verdict == "asked":
+        return False
+    if pair.verdict == "fused":
+        return asked.default != FUSE
+    sides = {pair.first, pair.second}
+    return bool(pair.round) and all(asked.sides) and set(asked.sides) != sides
 
 
 def _right(shown: Shown) -> Line:

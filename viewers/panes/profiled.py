@@ -16,6 +16,7 @@ from tcw.viewers.panes.view import Derived, View
 from tcw.viewers.plain import plain
 from tcw.viewers.summary.profile import Profile
 from tcw.viewers.summary.profile.causes.cause import Cause
+from tcw.viewers.summary.profile.profile_verdict import doubts
 from tcw.viewers.summary.profile.rows import RegionRow, Sort
 from tcw.viewers.summary.profile.waterfall import Sums, Waterfall, waterfall_of
 
@@ -111,7 +112,7 @@ def about(cause: Cause) -> tuple[str, ...]:
 def table_of(view: View) -> Table | None:
     """The part of the profile shown; None if no part of a call was timed."""
     derived, profile = view.derived, view.derived.profile
-    if profile is None or profile.head.contended:
+    if profile is None or profile.head.whole_only:
         return None
     order = view.order if view.order in ORDERS else ""
     key = (order, view.phase, view.region_filter)
@@ -230,7 +231,8 @@ def not_measured(view: View) -> tuple[str, str]:
     that measures it."""
     settings, profile = view.recording.run_settings, view.derived.profile
     if profile is not None:
-        return profile.verdict.headline, profile.verdict.detail.text
+        why = doubts(profile.index) if profile.head.exceeded is not None else ()
+        return profile.verdict.headline, why[-1] if why else profile.verdict.detail.text
     if settings is not None and settings.profile:
         return (
             "the profile is not measured yet" if view.live else "it ended before it was measured",

@@ -197,7 +197,7 @@ def why(view: View, width: int) -> Content:
     if len(others) > MOST:
         words = f"{plural(len(others) - MOST, 'smaller one')}: select a region for its own"
         rows.append(text_row((f" {words}", "faint")))
-    if not numbered and profile.head.contended:
+    if not numbered and profile.head.whole_only:
         rows = empty(width, *profiled.not_measured(view))
     elif not numbered and row is None:
         differ = any(region_row.standing != "noise" for region_row in profile.rows)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tcw.viewers.kit.cells import cut, pad, wrap
 from tcw.viewers.kit.spans import Line, Role, Span
-from tcw.viewers.panes.fusion import between_rows, between_words, label_of, nodes_of
+from tcw.viewers.panes.fusion import between_rows, between_words, history_words, label_of, nodes_of
 from tcw.viewers.panes.rows import BLANK, Content, Row, empty, prose_rows, text_row
 from tcw.viewers.panes.targets import ToPair, ToView
 from tcw.viewers.panes.view import View
-from tcw.viewers.summary.fusion import rule_words
+from tcw.viewers.summary.fusion import pair_of, rule_words
 from tcw.viewers.teaching.predict import Guess, Question, Quiz, hint, lessons, summary
 
 WORDS = {"fuse": "fused", "apart": "kept apart", "": "skipped"}
@@ -82,8 +82,20 @@ def _tells(view: View, quiz: Quiz, guess: Guess, width: int) -> list[Row]:
         rows.append(text_row((pad("why" if not number else "", 9), "dim"), line))
     if truth is not None:
         rows += between_rows(view, guess.question.graph, truth.between)
+        if then := _history(view, guess.question.id):
+            rows += [
+                text_row((pad("" if number else "rounds", 9), "dim"), line)
+                for number, line in enumerate(wrap(then, width - 12)[:2])
+            ]
     left = _buttons(" space next ", " esc the score ")
     return [*rows, *[BLANK] * (6 - len(rows)), left]
+
+
+def _history(view: View, id: str) -> str:
+    """What became of the pair in all rounds so far, where more than one tested it: an answer that
+    was right in one round need not be so in the end."""
+    pair = pair_of(view.recording.decisions, id)
+    return history_words(view, pair) if pair is not None else ""
 
 
 def reason_of(guess: Guess) -> str:
@@ -135,4 +147,5 @@ def _missed(view: View, guess: Guess, width: int) -> list[Row]:
     why = wrap(truth.reason, width - 8)[:2] if truth is not None and truth.reason else []
     between = between_words(view, graph, truth.between) if truth is not None else ""
     why += [f"between: {between}"] if between else []
+    why += wrap(_history(view, question.id), width - 8)[:2]
     return [head, *(text_row((f"     {line}", "faint")) for line in why)]

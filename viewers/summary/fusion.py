@@ -327,6 +327,46 @@ def grouped_elsewhere(recording: Recording, other: Recording, pair: PairResult) 
     return any(group.issuperset(names) for group in groups)
 
 
+def history(recording: Recording, pair: PairResult) -> tuple[str, ...]:
+    """What became of a pair that was tested in several rounds: `round 1 apart: in a cycle`, `round
+    6 fused, since mean joined`. () where only one round tested it."""
+    rounds = {one.pair.round: one for one in pair.records if one.pair is not None}
+    if len(rounds) < 2:
+        return ()
+    steps: list[tuple[int, int, str, frozenset[str]]] = []
+    for number, record in sorted(rounds.items()):
+        test = record.pair
+        assert test is not None
+        fused = record.choice == FUSE and not test.cycle
+        words = "may fuse" if fused else f"apart: {rule_words(_why_rejected(record)[0])}"
+        if fused and number == max(rounds) and pair.verdict == "fused":
+            words = "fused"
+        members = frozenset(members_of(test.first) + members_of(test.second))
+        if steps and steps[-1][2] == words:
+            first, _, _, before = steps[-1]
+            steps[-1] = (first, number, words, before | members)
+        else:
+            steps.append((number, number, words, members))
+    found, before = [], steps[0][3]
+    for first, last, words, members in steps:
+        span = f"round {first}" if first == last else f"rounds {first}–{last}"
+        known = (recording.operations.get((pair.graph, one)) for one in sorted(members - before))
+        joined = dict.fromkeys(node.label for node in known if node is not None)
+        since = f", since {listed(list(joined))} joined" if joined else ""
+        found.append(f"{span} {words}{since}")
+        before = members
+    override = pair.override
+    if override is not None and override.refused:
+        found.append(f"your {override.wanted} was refused: {rule_words(override.refused)}")
+    return tuple(found)
+
+
+def members_of(name: str) -> list[str]:
+    """`op9_op10` -> its scheduler nodes; a name of another kind stands for itself."""
+    parts = name.split("_")
+    return parts if all(part.startswith("op") for part in parts) else [name]
+
+
 def rule_words(rule: str) -> str:
     """`between` -> `with nodes between`."""
     return RULES.get(rule, rule.replace("-", " "))

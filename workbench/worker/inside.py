@@ -110,8 +110,8 @@ class Inside:
         """Measure one call step by step."""
         recorder, settings = self.recorder, self.recorder.settings
         measured = profile(self.host, apart, inputs, self._numbers)
-        busy = measured is not None and measured.contended
-        if self.optimizer is not None and settings.grad == "train" and not busy:
+        whole_only = measured is not None and measured.whole_only
+        if self.optimizer is not None and settings.grad == "train" and not whole_only:
             options = structs.replace(settings, fullgraph=False, until="run")
             step = partial(compiled, settings=options, engine=apart.engine)
             for record in step_records_of(
@@ -124,7 +124,7 @@ class Inside:
                 self._numbers,
             ):
                 recorder.emit(record)
-        if measured is not None and settings.nests and not busy:
+        if measured is not None and settings.nests and not whole_only:
             self._nests(apart, inputs)
         if measured is not None and self.alone:
             with self.host.unrecorded():

@@ -88,6 +88,15 @@ def script(recorder: WorkerRecorder, code: UserCode) -> Ended:
 
 
 def _run_script(recorder: WorkerRecorder, code: UserCode) -> None:
+    engine = recorder.settings.engine
+    if engine != "inductor":
+        raise UserError(
+            f"--engine {engine}: {os.path.basename(code.file)} is a script, which calls "
+            "torch.compile with a backend of its own",
+            type="ScriptBackend",
+            hint='in the script: torch.compile(…, backend="tcw")',
+            doing="loading",
+        )
     with applied(recorder.settings.torch_settings, {}, recorder.user_root):
         try:
             run_script(code)

@@ -40,6 +40,8 @@ class Measured:
     """The only phase, of an optimizer's step; "" for a call."""
     compiled_again: int = 0
     contended: bool = False
+    whole_only: bool = False
+    """Whether only whole calls were recorded."""
     unmeasured: Sequence[tuple[Unmeasured, str]] = ()
     """What could not be measured, and why."""
     peaks: dict[Side, int | None] = field(default_factory=dict)

@@ -21,6 +21,7 @@ from tcw.compiler.measure.work.operations import Work
 from tcw.compiler.trace.matching import BACKWARD
 from tcw.compiler.trace.records import Record
 from tcw.compiler.trace.records.profile import (
+    Account,
     CallPhase,
     CallProfile,
     CallTimeline,
@@ -45,13 +46,37 @@ class IdCounts:
 
 
 def records(measured: Measured, numbers: IdCounts) -> Iterator[Record]:
-    """Operations, steps, regions, accounts, timelines and then the head; on a busy machine, where
-    the parts of a call say nothing about the whole, only the head."""
+    """Operations, steps, regions, accounts, timelines and then the head. Only the head where the
+    parts of a call say nothing about the whole: on a busy machine, and where they come to far more
+    than the call."""
     rounds = quiet_rounds(measured.laps)
     eager, compiled = SideRounds(rounds["eager"]), measured.compiled_rounds(rounds["compiled"])
+    exceeded: float | None = None
     if not measured.contended:
-        yield from _parts(measured, eager, compiled, numbers)
-    yield _head(measured, eager, compiled)
+        parts = list(_parts(measured, eager, compiled, numbers))
+        exceeded = _exceeded(measured, [part for part in parts if isinstance(part, Account)])
+        if exceeded is None:
+            yield from parts
+    measured.whole_only = measured.contended or exceeded is not None
+    yield msgspec.structs.replace(_head(measured, eager, compiled), exceeded=exceeded)
+
+
+EXCESS = 1.25
+"""Parts that come to more than this many times the whole call say nothing about it. Probes and
+noise make up less; kernels on several streams of a GPU may run at the same time."""
+
+
+def _exceeded(measured: Measured, accounts: Sequence[Account]) -> float | None:
+    """How many times the whole call its parts come to, on the worse side, if that is too much."""
+    if measured.device.startswith("cuda"):
+        return None
+    shares = [
+        1 - account.remainder / account.measured.median
+        for account in accounts
+        if not account.phase and account.measured.median > 0
+    ]
+    most = max(shares, default=0.0)
+    return most if most > EXCESS else None
 
 
 def _parts(

@@ -193,6 +193,9 @@ class CallProfile(Record):
     """Whether others used the processors too: a thread waited for one for more than a tenth of the
     calls' time. Then there are only the times of whole calls, and no operations, steps, regions or
     accounts."""
+    exceeded: Ratio | None = None
+    """How many times the whole call its measured parts came to, if that is far too much: then, too,
+    there are only the times of whole calls."""
     clock: Literal["host", "device"] = "host"
     compiled_again: Count = 0
     """Graphs compiled during timing, or by the call before it: if any, the times mean nothing."""
@@ -206,6 +209,11 @@ class CallProfile(Record):
     """What could not be measured, and why."""
     unmeasured_sides: tuple[Unmeasured, ...] = ()
     """What `unmeasured` is about; if empty beside a reason, it may be anything."""
+
+    @property
+    def whole_only(self) -> bool:
+        """Whether there are only the times of whole calls."""
+        return self.contended or self.exceeded is not None
 
 
 class Moment(Part):

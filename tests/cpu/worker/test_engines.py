@@ -109,3 +109,18 @@ print(compiled(torch.zeros(3)).tolist())
     found = recorded(tmp_path, text, until="run")
     assert found.end.status == "ok"
     assert found.all(Kernel)
+
+
+@pytest.mark.parametrize("engine", ["tcw", "both"])
+def test_an_engine_for_a_script_is_refused(tmp_path: Path, engine: str) -> None:
+    """It was ignored: the script's own backend compiled, and the report named this engine."""
+    text = """
+import torch
+compiled = torch.compile(lambda x: torch.sin(x) + 1, backend="eager")
+compiled(torch.zeros(3))
+"""
+    found = recorded(tmp_path, text, until="run", engine=engine)
+    assert found.failure.type == "ScriptBackend"
+    assert found.failure.culprit == "user"
+    assert 'backend="tcw"' in found.failure.hint
+    assert not found.all(Graph)

@@ -91,6 +91,9 @@ def doubts(index: Index) -> tuple[str, ...]:
         found.append(f"{graphs} compiled during timing: the times mean nothing")
     if head.contended:
         return (*found, _BUSY)
+    if head.exceeded is not None:
+        parts = f"the measured parts of a call came to {ratio_text(head.exceeded)} of it"
+        return (*found, f"{parts}: whole calls were timed, and no part of them counts")
     if head.unmeasured:
         found.append(f"not measured: {head.unmeasured}")
     if not index.eager_is_known:

@@ -113,11 +113,11 @@ def _one(
     lines = [line(one.verdict.detail.text, (f" · {call}", "dim"), hang=2)]
     for doubt in doubts(one.index):
         lines.append(line((doubt, "warn"), hang=2))
-    table = [] if head.contended else [BLANK, *regions_table(one, names, width, sort, top, unit)]
+    table = [] if head.whole_only else [BLANK, *regions_table(one, names, width, sort, top, unit)]
     lines += table
     room = max(_LEAST_CAUSES, height - len(table) - 7) if top is None else _MOST_LINES
     settings = one.index.recording.settings
-    if one.causes or not head.contended:
+    if one.causes or not head.whole_only:
         lines += causes_lines(one.causes[:top], names, width, room, settings, several)
     lines += accounts_lines(one, width, unit)
     lines += kernels_lines(one, names, width, top, unit)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tcw.compiler.measure.account.readings import Measured, SideRounds
-from tcw.compiler.measure.account.records import IdCounts, records
+from tcw.compiler.measure.account.records import IdCounts, _exceeded, records
 from tcw.compiler.measure.compiled.guard_cost import GuardCosts
 from tcw.compiler.measure.probes.between import EagerRun
 from tcw.compiler.measure.probes.clock import Reading
@@ -152,3 +154,21 @@ def test_what_runs_where_there_is_no_graph_at_all() -> None:
     assert [found.run.name for found in side.between] == ["aten.add"]
     assert side.seconds == {0: [0.002]}
     assert SideRounds({"plain": [one], "probed": [one]}).between == []
+
+
+@pytest.mark.parametrize(
+    ("device", "remainder", "exceeded"),
+    [("cpu", -0.3, 1.3), ("cpu", -0.2, None), ("cpu", 0.9, None), ("cuda", -0.3, None)],
+)
+def test_parts_that_exceed_the_call_by_far_count_for_nothing(
+    device: str, remainder: float, exceeded: float | None
+) -> None:
+    whole = Timed(median=1.0, spread=0.01, runs=9)
+    accounts = [
+        Account(side=side, call=1, measured=whole, lines=(), remainder=lost, phase=phase)
+        for side, lost, phase in (("eager", 0.0, ""), ("compiled", remainder, ""))
+    ]
+    of_a_phase = replace(accounts[0], phase="backward", remainder=-5.0)
+    measured = SimpleNamespace(device=device)
+    found = _exceeded(measured, [*accounts, of_a_phase])  # type: ignore[arg-type]
+    assert found == (pytest.approx(exceeded) if exceeded else None)

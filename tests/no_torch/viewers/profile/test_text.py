@@ -85,6 +85,20 @@ def test_the_first_line_names_the_cause_and_the_line() -> None:
         assert words in profile(Recording(profiles.EVERY[name]()))[0].text
 
 
+def test_parts_that_come_to_far_more_than_the_call_are_not_shown() -> None:
+    """Whatever the reason: the whole call was measured, and its account would be nonsense."""
+    records = [
+        structs.replace(record, contended=False, exceeded=3.16)
+        if isinstance(record, CallProfile)
+        else record
+        for record in on_a_busy_machine(profiles.block_profile())
+    ]
+    text = "\n".join(line.text for line in profile(Recording(records)))
+    assert not text.startswith("Speed not measured"), "the whole call is"
+    assert "came to 3.16x of it" in text
+    assert "remainder" not in text
+
+
 def test_a_recompile_is_not_what_makes_a_call_slower() -> None:
     slower = with_call(profiles.float_argument(), speedup=0.25, noise=0.02)
     first = profile(Recording(slower))[0].text
