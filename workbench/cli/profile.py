@@ -28,7 +28,14 @@ import click
 import msgspec
 
 from tcw.compiler.trace.output_file import TRACE
-from tcw.compiler.trace.records import AnyRecord, End, Record, Trial
+from tcw.compiler.trace.records import (
+    AnyRecord,
+    End,
+    KernelPrecision,
+    Numerics,
+    Record,
+    Trial,
+)
 from tcw.compiler.trace.records.profile import CallProfile
 from tcw.viewers.chrome_trace import CHROME, chrome_trace
 from tcw.viewers.json_text import json_text
@@ -36,6 +43,7 @@ from tcw.viewers.recording import Recording
 from tcw.workbench.cli.explain import exit_code, record, show_text
 from tcw.workbench.cli.page import COLUMNS, PAGE, most_option, page_option, write_page
 from tcw.workbench.cli.written_files import Outputs
+from tcw.workbench.request import codes
 from tcw.workbench.request.messages import room, write_json, write_markdown
 from tcw.workbench.request.options import (
     FileCommand,
@@ -66,7 +74,11 @@ SORTS = ("difference", "time", "line")
     metavar="N",
     help="Undisturbed rounds to measure; fewer if calls are slow.",
 )
-@click.option("--verify", is_flag=True, help="Compare each kernel, and eager, with float64.")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Compare the results of each kernel and of the call; exit with 1 if one is wrong.",
+)
 @click.option(
     "--nests",
     is_flag=True,
@@ -154,7 +166,20 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
     else:
         _show(recording, ctx, trace)
     outputs.recorded(trace, end)
-    return outputs.code(exit_code(recording, end))
+    code = exit_code(recording, end)
+    if code == codes.OK and given["verify"] and _wrong(recording):
+        code = codes.FINDING
+    return outputs.code(code)
+
+
+def _wrong(recording: Recording) -> bool:
+    """Whether a kernel is wrong, or the whole call of an engine."""
+    parts = (recording, *recording.engines.values())
+    return any(
+        found.within is False
+        for part in parts
+        for found in (*part.all(KernelPrecision), *part.all(Numerics))
+    )
 
 
 def _show(recording: Recording, ctx: click.Context, trace: Path | None) -> None:

@@ -39,6 +39,7 @@ from tcw.viewers.file_names import FileNames
 from tcw.viewers.kit.lines import BLANK, TextLine, line
 from tcw.viewers.kit.spans import Role
 from tcw.viewers.recording import Recording
+from tcw.viewers.summary.numerics import rejected_words
 from tcw.viewers.summary.wrong_stage import stage_words
 from tcw.viewers.words import listed
 from tcw.workbench.cli.explain import exit_code, record, show_text
@@ -133,7 +134,10 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
     if len(parts) > 1:
         del parts[-1]  # the whole trace repeats what its parts have
     found = [(part, precision) for part in parts for precision in part.all(KernelPrecision)]
-    if all(precision.within is None for _, precision in found) and not wanted:
+    stage = recording.last(WrongStage)
+    wrong_call = _wrong_call(recording, stage)
+    said = line(("wrong results", "bad"), f": {wrong_call}", hang=2)
+    if all(precision.within is None for _, precision in found) and not (wanted or wrong_call):
         if not of_trace and not recording.kernels:
             why = "was generated" if recording.graphs else "to compare: no graph was captured"
             return Written([line(f"no kernel {why}")], codes.OK)
@@ -142,7 +146,6 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
         return Written([*lines, line("record it with 'tcw profile --verify'")], codes.USAGE)
     lines = [line(_counts([precision for _, precision in found])), *_left_out(recording, found)]
     part, chosen = _chosen(found, wanted)
-    stage = recording.last(WrongStage)
     if not wanted and stage is not None and stage.stage in ("capture", "autograd", "passes"):
         return _of_stage(recording, stage, output, of_trace, lines)
     if chosen is None or part is None:
@@ -150,10 +153,7 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
             ids = ", ".join(precision.kernel for _, precision in found)
             lines.append(line(f"no kernel {wanted}; the kernels are {ids}", hang=2))
             return Written(lines, codes.USAGE)
-        if stage is None:
-            return Written(lines, codes.OK)
-        lines.append(line(("wrong results", "bad"), f": {stage_words(recording, stage)}", hang=2))
-        return Written(lines, codes.FINDING)
+        return Written([*lines, said], codes.FINDING) if wrong_call else Written(lines, codes.OK)
     lines += [BLANK, *_about(part, chosen)]
     text = recording.text(chosen.repro) if chosen.repro else ""
     if not text:
@@ -169,6 +169,17 @@ def written(recording: Recording, wanted: str, output: Path | None, of_trace: bo
             return Written(lines, codes.USAGE, trouble)
     wrong = any(precision.within is False for _, precision in found)
     return Written(lines, codes.FINDING if wrong else codes.OK)
+
+
+def _wrong_call(recording: Recording, stage: WrongStage | None) -> str:
+    """Why the results of the whole call are wrong, of which no kernel is; "" if they are right."""
+    if stage is not None:
+        return stage_words(recording, stage)
+    for part in (*recording.engines.values(), recording):
+        if part.numerics is not None and part.numerics.within is False:
+            words = "kernels agree with their lowered graphs, but the call does not with eager"
+            return f"{words}: {rejected_words(part.numerics)}"
+    return ""
 
 
 def _write(target: Path, text: str, shows: str, of_trace: bool, lines: list[TextLine]) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tcw.compiler.trace.records import AnyRecord, KernelPrecision, Numerics
 from tcw.workbench.cli.main import main
 from tcw.workbench.request import codes
 from tests.no_torch import profiles, traces
@@ -101,3 +102,36 @@ def test_a_model_that_fails_is_told_as_by_explain(
 def test_its_help_has_examples(said: Said) -> None:
     assert main(["profile", "--help"]) == codes.OK
     assert "tcw profile model.py --train --engine both" in said()[0]
+
+
+RIGHT_KERNELS = [
+    record
+    for record in profiles.wrong_kernel()
+    if not isinstance(record, KernelPrecision) or record.within is not False
+]
+
+
+@pytest.mark.parametrize(
+    ("option", "within", "kernels", "code"),
+    [
+        ((), False, RIGHT_KERNELS, codes.OK),
+        (("--verify",), True, RIGHT_KERNELS, codes.OK),
+        (("--verify",), None, RIGHT_KERNELS, codes.OK),
+        (("--verify",), False, RIGHT_KERNELS, codes.FINDING),
+        (("--verify",), True, profiles.wrong_kernel(), codes.FINDING),
+    ],
+)
+def test_a_wrong_result_is_an_exit_code_if_results_are_asked_for(
+    client: Client,  # noqa: F811
+    model: Path,  # noqa: F811
+    said: Said,
+    option: tuple[str, ...],
+    within: bool | None,
+    kernels: list[AnyRecord],
+    code: int,
+) -> None:
+    numerics = Numerics(compared=1, max_abs=0.5, max_rel=1.0, within=within)
+    client.records = [*kernels[:-1], numerics, kernels[-1]]
+    assert main(["profile", "model.py", *option]) == code
+    (row,) = (line for line in said()[0].splitlines() if line.startswith("precision"))
+    assert ("but the results of the whole call" in row) is (within is False)

@@ -12,6 +12,7 @@ from tcw.compiler.trace.records import (
     Kernel,
     KernelPrecision,
     Location,
+    Numerics,
     OutputPrecision,
     Record,
     Settings,
@@ -352,6 +353,17 @@ def test_a_wrong_graph_is_written_where_every_kernel_is_right(
     assert "operator.mul (mul_1 of 0/0)" in " ".join(text.split())
     assert "wrote repro_graph.py: according to the trace, run, it shows the error" in text
     assert (tmp_path / "repro_graph.py").read_text() == FILE
+
+
+def test_a_wrong_call_is_no_success_although_its_kernels_are_right(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for within in (True, None, False):
+        numerics = Numerics(compared=1, max_abs=0.5, max_rel=1.0, within=within, rounding=1e-6)
+        file = trace(tmp_path, precision("k0", True), numerics)
+        code, text = said(capsys, monkeypatch, tmp_path, str(file))
+        assert code == (codes.FINDING if within is False else codes.OK)
+        assert ("wrong results" in text) is (within is False)
 
 
 def test_wrong_results_of_right_kernels_are_no_success(

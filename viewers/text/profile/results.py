@@ -63,6 +63,9 @@ def precision_section(profile: Profile, width: int) -> list[TextLine]:
     wrong = [precision for precision in compared if precision.within is False]
     words = f"{plural(len(compared), 'kernel')} against float64"
     words += f"; {len(wrong)} wrong" if wrong else ", all within bounds"
+    numerics = profile.index.recording.numerics
+    if not wrong and numerics is not None and numerics.within is False:
+        words += ", but the results of the whole call are wrong"
     if len(precisions) > len(compared):
         words += f"; {len(precisions) - len(compared)} not compared"
     first = wrong[:1]
