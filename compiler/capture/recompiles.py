@@ -170,6 +170,7 @@ def _changed(
         passed=_passed(failed.source, caller),
         wrapped=tried.wrapped,
         function=source.function_at(location.line) if source is not None else None,
+        source_text=source,
         call=search.call if resumes is None else None,
         resumes=(broken, resumes) if broken is not None and resumes is not None else None,
     )

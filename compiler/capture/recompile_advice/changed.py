@@ -75,6 +75,8 @@ class ChangedValue:
     facts: Facts = field(default_factory=Facts)
     function: ast.FunctionDef | ast.AsyncFunctionDef | None = None
     """The user's function whose line made torch depend on the value."""
+    source_text: UserSource | None = None
+    """The user's file that has this function."""
     call: UsersCall | None = None
     """The user's call of the compiled function; None if tcw makes the calls."""
     resumes: tuple[UserSource, int] | None = None

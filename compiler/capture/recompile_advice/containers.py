@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 
 from tcw.compiler.capture.advice.broken import Advised
+from tcw.compiler.capture.advice.user_source import by_changes
 from tcw.compiler.capture.recompile_advice import uses
 from tcw.compiler.capture.recompile_advice.changed import (
     MODULE_ATTRIBUTE,
@@ -31,12 +33,10 @@ def length(changed: ChangedValue, settings: Settings) -> Advised:
             f"Change {subject} outside the compiled code, or use a tensor of "
             "fixed size instead: the length is a constant of the graph"
         )
-    if uses.grows(changed):
+    added = uses.grows(changed)
+    if added is not None:
         return (
-            Advice(
-                text=f"Keep one tensor that grows (torch.cat of it and the new part) instead of "
-                f"{subject}, which grows in the graph: a size can be a symbol, a length cannot"
-            ),
+            _growing_tensor(changed, added),
             Advice(text=f"Or append to {subject} outside the compiled code"),
         )
     if uses.loops_over(changed):
@@ -48,6 +48,22 @@ def length(changed: ChangedValue, settings: Settings) -> Advised:
         f"Stack {subject} into one tensor, or pass as many items in every call: the length of a "
         "sequence is a constant of the graph"
     )
+
+
+def _growing_tensor(changed: ChangedValue, added: ast.Call) -> Advice:
+    """One tensor in the list, which grows instead of the list. For a caller that reads it, too,
+    the list has one item then."""
+    subject, source = changed.subject, changed.source_text
+    text = f"Keep one tensor that grows (torch.cat of it and the new part) instead of {subject}, "
+    text += "which grows in the graph: a size can be a symbol, a length cannot"
+    along = uses.joined_along(changed)
+    appends = isinstance(added.func, ast.Attribute) and added.func.attr == "append"
+    if source is None or along is None or not appends:
+        return Advice(text=text)
+    new = ast.unparse(added.args[0])
+    form = f"{subject}[:] = [torch.cat([*{subject}, {new}], dim={along})]"
+    changes = source.replaced((added, form)) if added.lineno == added.end_lineno else ()
+    return by_changes(text, changes) if changes else Advice(text=text)
 
 
 def keys(changed: ChangedValue, settings: Settings) -> Advised:

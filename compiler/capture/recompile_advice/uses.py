@@ -64,16 +64,33 @@ def decides_on(changed: ChangedValue) -> bool:
 _GROW = ("append", "extend", "insert")
 
 
-def grows(changed: ChangedValue) -> bool:
-    """Whether the function makes the list longer in each call: `past.append(x)`."""
+def grows(changed: ChangedValue) -> ast.Call | None:
+    """The call that makes the list longer each time: `past.append(x)`."""
     wanted = _value_of(changed.subject)
     for call in _nodes(changed):
-        function = call.func if isinstance(call, ast.Call) else None
-        if not isinstance(function, ast.Attribute) or function.attr not in _GROW:
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
             continue
-        if wanted is not None and _same(function.value, wanted):
-            return True
-    return False
+        if call.func.attr in _GROW and wanted is not None and _same(call.func.value, wanted):
+            return call
+    return None
+
+
+def joined_along(changed: ChangedValue) -> str | None:
+    """Along which dimension the function concatenates the list, if that, and making it longer, is
+    all it does with it."""
+    dimensions = set()
+    reads = 0
+    for node in _nodes(changed):
+        if isinstance(node, ast.Name) and node.id == changed.subject:
+            reads += 1
+        if not isinstance(node, ast.Call) or not node.args:
+            continue
+        if ast.unparse(node.func) == "torch.cat" and ast.unparse(node.args[0]) == changed.subject:
+            given = {one.arg: one.value for one in node.keywords}
+            dimension = node.args[1] if len(node.args) > 1 else given.get("dim")
+            dimensions.add("0" if dimension is None else ast.unparse(dimension))
+            reads -= 1
+    return dimensions.pop() if len(dimensions) == 1 and reads == 1 else None
 
 
 def loops_over(changed: ChangedValue) -> bool:

@@ -10,19 +10,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import CodeType, FrameType
 from typing import Any
 
 from tcw.compiler.capture.cache_entries import codes_with_entries
-from tcw.compiler.measure.calls.runs import PreparedRun
 from tcw.compiler.measure.probes.eager_probe import ModeOfAll, composite, marks
 from tcw.compiler.measure.probes.sites import caller
 from tcw.compiler.trace.records import EagerShare, Location
 
 
 def eager_shares(
-    call: int, run: PreparedRun, wanted: Sequence[tuple[str, Location]]
+    call: int, run: Callable[[], object], wanted: Sequence[tuple[str, Location]]
 ) -> Iterator[EagerShare]:
     """Make the call in eager, once. `wanted`: functions that torch may have left to Python."""
     mode = _ByFunction(wanted, frozenset(codes_with_entries()))
