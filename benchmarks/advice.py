@@ -161,6 +161,8 @@ def wrong(before: Any, after: Any, eager: Any, safety: str = "") -> str:
         return f"changes results: {after.differs}"
     if safety == "same results" and after.printed != eager.printed:
         return "changes what is printed"
+    if safety == "same results" and after.retyped and not before.retyped:
+        return f"puts tensors for numbers into {after.retyped}"
     if before.error:
         return ""
     names = ("breaks", "eager", "compiles", "graphs")
