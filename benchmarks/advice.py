@@ -67,12 +67,13 @@ def findings_of(report: Row) -> list[Row]:
 
 
 def right_cause(case: Case, findings: list[Row]) -> bool:
-    """Whether the first finding is at the line of a cause, and of its kind."""
+    """Whether the first finding is at the line of a cause, and of its kind; what makes a compile
+    fail has no kind of its own."""
     first = findings[0] if findings else {"file": "", "line": None, "kind": ""}
     return any(
         Path(first["file"]).name == case.file.name
         and first["line"] == cause.line
-        and _kind(first["kind"]) == _kind(cause.kind)
+        and (cause.kind == "failure" or _kind(first["kind"]) == _kind(cause.kind))
         for cause in case.causes
     )
 
@@ -160,6 +161,8 @@ def wrong(before: Any, after: Any, eager: Any, safety: str = "") -> str:
         return f"changes results: {after.differs}"
     if safety == "same results" and after.printed != eager.printed:
         return "changes what is printed"
+    if safety == "same results" and after.retyped and not before.retyped:
+        return f"puts tensors for numbers into {after.retyped}"
     if before.error:
         return ""
     names = ("breaks", "eager", "compiles", "graphs")

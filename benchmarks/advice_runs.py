@@ -51,6 +51,8 @@ class Run:
     """Operations that ran in compiled graphs, over all calls."""
     differs: str = ""
     """Where the results first differ from those of the eager run, "" if they do not."""
+    retyped: str = ""
+    """What a collection holds after the calls that is of another type, though equal."""
     printed: str = ""
     reasons: tuple[str, ...] = ()
     """Of graph breaks: torch's words."""
@@ -59,10 +61,14 @@ class Run:
     @property
     def counts(self) -> str:
         if self.error:
-            return self.error
+            return f"raises {self.error.partition(' ')[0].rstrip(':')}"
         counted = {"graph": self.graphs, "break": self.breaks, "compile": self.compiles}
         words = [f"{count} {noun}{'' if count == 1 else 's'}" for noun, count in counted.items()]
         return ", ".join([*words, *([f"{self.eager} eager"] if self.eager else [])])
+
+
+COLLECTION = "[…]"
+"""Behind the name of a list or dictionary in the state of a file."""
 
 
 class Counting(CompileCounter):
@@ -150,9 +156,10 @@ def _run(file: Path, fix: Fix | None, train: bool, eager: Run | None, printed: i
         lines = [entry.lineno for entry in where if entry.filename == str(file)]
         at = f" at line {lines[-1]}" if lines else ""
         error = f"{type(raised).__name__}{at}: {str(raised).strip().splitlines() or ['']}"[:300]
-    differs = ""
+    differs = other_types = ""
     if eager is not None and not error:
         differs = difference(eager.results, results)
+        other_types = retyped(eager.results[-1], results[-1])
     return Run(
         error=error,
         graphs=int(counter.frame_count),
@@ -162,6 +169,7 @@ def _run(file: Path, fix: Fix | None, train: bool, eager: Run | None, printed: i
         ran=counter.ran,
         reasons=(*(one.reason for one in graph_break_reasons), *map(str, counters["graph_break"])),
         differs=differs,
+        retyped=other_types,
         printed=printed.getvalue(),
         results=results if eager is None else None,
     )
@@ -323,13 +331,16 @@ def _state(module: types.ModuleType) -> dict[str, Any]:
                 for key, held in vars(part).items():
                     if isinstance(held, (int, float, str, torch.Tensor)) and key[0] != "_":
                         state[f"{name}.{owner}.{key}"] = _plain(held)
-        elif isinstance(value, (int, float, str, list, dict, torch.Tensor)):
+        elif isinstance(value, (list, dict)):
+            state[name + COLLECTION] = _plain(value)
+        elif isinstance(value, (int, float, str, torch.Tensor)):
             state[name] = _plain(value)
     return state
 
 
 def difference(expected: list[Any], seen: list[Any]) -> str:
-    """Where the results of two runs first differ; "" if nowhere."""
+    """Where the results of two runs first differ; "" if nowhere. In the state of the file, a number
+    may have become a tensor."""
     if len(expected) != len(seen):
         return f"{len(seen) - 1} of {len(expected) - 1} calls"
     for number, (one, other) in enumerate(zip(expected[:-1], seen[:-1], strict=True), 1):
@@ -338,6 +349,14 @@ def difference(expected: list[Any], seen: list[Any]) -> str:
     for name in expected[-1].keys() & seen[-1].keys():
         if said := _differs(expected[-1][name], seen[-1][name], exact_types=False):
             return f"{name} after the calls: {said}"
+    return ""
+
+
+def retyped(expected: dict[str, Any], seen: dict[str, Any]) -> str:
+    """A list or dictionary of the file that got tensors for numbers; "" if there is none."""
+    for name in expected.keys() & seen.keys():
+        if name.endswith(COLLECTION) and _differs(expected[name], seen[name], exact_types=True):
+            return name.removesuffix(COLLECTION)
     return ""
 
 

@@ -59,7 +59,8 @@ def page(rows: Iterable[dict[str, Any]], torch: str, date: str) -> str:
 
 def _line(case: Case, row: dict[str, Any]) -> str:
     link = f"[{case.about.rstrip('.')}](../benchmarks/advice_programs/{case.file.name})"
-    kind = _escaped(case.gb) or case.causes[0].kind
+    said = row["said"][0].rpartition(" (line")[0].partition(": ")[2] if row["said"] else ""
+    kind = _escaped(case.gb or said or case.causes[0].kind)
     fix = next((one for one in row["fixes"] if one["ticked"]), None)
     if fix is not None:
         return f"| {link} | {kind} | ✓ {_fix(fix)} | {row['before']} → {fix['after']} |"
@@ -84,7 +85,8 @@ def _fix(fix: dict[str, Any]) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("*", "\\*").replace("_", "\\_")
+    escapes = {"|": "\\|", "<": "&lt;", "*": "\\*", "_": "\\_", "`": "", "[": "\\["}
+    return text.translate(str.maketrans(escapes))
 
 
 def main(files: Sequence[str]) -> None:

@@ -103,3 +103,15 @@ def test_a_process_that_dies_is_told(tmp_path: Path) -> None:
     file = tmp_path / "dies.py"
     file.write_text("import os\n\nos._exit(3)\nexample_inputs = ()\n")
     assert "3" in run(file).error
+
+
+@pytest.mark.parametrize(("safety", "wrong"), [("same results", "history"), ("idea", "")])
+def test_tensors_for_numbers_in_a_list_are_no_same_results(safety: str, wrong: str) -> None:
+    """What reads the list gets something else, with its autograd graph."""
+    (case,) = cases("item_is_logged")
+    item = "`    history.append(loss.item())` -> `    history.append(loss)`"
+    eager = run(case.file)
+    before = run(case.file, Fix(), eager=eager)
+    _, said = tried(case, replace(case, fixes=(item,)).reference(), eager, before, safety)
+    assert wrong in said
+    assert bool(wrong) == bool(said)
