@@ -39,6 +39,9 @@ _EFFECTS = {
     "recompile_limit": "more compiled versions are kept",
     "accumulated_recompile_limit": "more compiled versions are kept",
     "suppress_errors": "what fails to compile runs eagerly",
+    "use_numpy_random_stream": "NumPy's numbers come from torch's generator",
+    "enable_faithful_generator_behavior": "generators run to their end at once",
+    "skip_fwd_side_effects_in_bwd_under_checkpoint": "the backward repeats no side effects",
 }
 """How a program behaves otherwise with a setting."""
 

@@ -8,7 +8,8 @@ from tcw.compiler.capture.advice.broken import Broken
 from tcw.compiler.protocol.torch_settings import DEFAULT_MODULE, TorchSetting
 from tcw.compiler.trace.records import Advice
 
-_WORD = re.compile(r"[A-Za-z_]\w{4,}")
+_NAMED = re.compile(r"(?:\bconfig\.|`)(\w+_\w+)")
+"""A setting as hints write it: `torch._dynamo.config.NAME`, or the name alone in backticks."""
 
 BOILERPLATE = (
     "It may be possible to write Dynamo tracing rules",
@@ -33,7 +34,7 @@ def _setting(hint: str) -> str:
     """The other value of the first switch of Dynamo that a hint names; "" if it names none."""
     from torch._dynamo import config
 
-    for name in _WORD.findall(hint):
+    for name in _NAMED.findall(hint):
         value = getattr(config, name, None)
         if isinstance(value, bool):
             return TorchSetting(DEFAULT_MODULE, name, not value).code

@@ -12,6 +12,9 @@ from tcw.compiler.capture.advice.site import Site, site
 from tcw.compiler.capture.advice.user_source import by_changes
 from tcw.compiler.trace.records import Advice
 
+_INTEGERS = ("ceil", "floor", "trunc")
+"""Functions of `math` that give an integer, where NumPy's give a float."""
+
 
 def advise(broken: Broken) -> Advised:
     place = site(broken)
@@ -35,26 +38,21 @@ def _calls(place: Site) -> list[tuple[ast.Call, str]]:
 
 def _number(broken: Broken, place: Site) -> tuple[Advice, ...]:
     """`np.lcm(a, b)` as `math.lcm(a, b)`: on tensors it raises."""
+    imports = [one for one in place.source.tree.body if isinstance(one, ast.Import)]
+    if not imports or place.imports.get("math", "math") != "math" or "math" in place.locals:
+        return ()
     for call, name in _calls(place):
-        function = name.removeprefix("numpy.")
-        if name.startswith("numpy.") and callable(getattr(math, function, None)):
-            changes = place.source.replaced((call.func, f"math.{function}"))
-            if "math" not in place.imports:
-                line = place.source.tree.body[0].lineno
-                first = next(
-                    node for node in place.source.tree.body
-                    if isinstance(node, ast.Import | ast.ImportFrom)
-                    and getattr(node, "module", "") != "__future__"
-                )  # fmt: skip
-                line = first.lineno
-                changes = (place.source.above(line, "import math"), *changes)
-            return (
-                by_changes(
-                    "If its arguments are numbers, use Python's math: torch traces NumPy's calls as"
-                    " operations on tensors",
-                    changes,
-                ),
-            )
+        package, _, function = name.rpartition(".")
+        if package != "numpy" or function in _INTEGERS or not hasattr(math, function):
+            continue
+        changes = place.source.replaced((call.func, f"math.{function}"))
+        if "math" not in place.imports:
+            changes = (place.source.above(imports[0].lineno, "import math"), *changes)
+        text = (
+            "If its arguments are numbers, use Python's math: torch traces NumPy's calls as"
+            " operations on tensors"
+        )
+        return (by_changes(text, changes),)
     return ()
 
 
@@ -217,7 +215,7 @@ def _set(broken: Broken, place: Site) -> tuple[Advice, ...]:
         if not all(isinstance(one, ast.Call) for one in made.elts):
             continue
         if any(
-            isinstance(place.source.parents.get(one), ast.Attribute | ast.BinOp)
+            isinstance(place.source.parents.get(one), ast.Attribute | ast.BinOp | ast.Compare)
             for one in place.source.all(ast.Name)
             if one.id == name.id
         ):

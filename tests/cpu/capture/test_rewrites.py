@@ -14,6 +14,8 @@ import pytest
 import torch
 from torch._dynamo import config
 
+from tcw.compiler.capture.advice import Broken
+from tcw.compiler.capture.advice.hints import hints
 from tcw.compiler.protocol.edits import changed
 from tcw.compiler.protocol.torch_settings import read_setting
 from tcw.compiler.trace.records import Advice, GraphBreak
@@ -323,6 +325,11 @@ def test_it_removes_the_break_and_keeps_the_values(name: str, tmp_path: Path) ->
 
 
 REFUSED = {
+    "a float": ("import numpy as np\n", "print(np.floor(x.shape[0] / 3), end=''); return x"),
+    "members of a set": (
+        "import torch\nALL = {torch.ones(3), torch.ones(1)}\n",
+        "return x + sum(y.sum() for y in ALL if y in ALL)",
+    ),
     "a clock": ("import time\n", "return x * (time.time() > 0)"),
     "a local": ("import binascii\n", "n = b'a'; return x * (binascii.crc32(n) % 7)"),
     "a global that changes": (
@@ -354,3 +361,19 @@ def test_a_setting_that_torch_names_is_the_code_of_its_hint(tmp_path: Path) -> N
     result = compiled(loaded(text, tmp_path / "before.py").f, (INPUTS[0],))
     first = result.recording.all(GraphBreak)[0].advice[0]
     assert (first.by, first.code) == ("torch", "torch._dynamo.config.allow_rnn = True")
+
+
+@pytest.mark.parametrize(
+    ("hint", "code"),
+    [
+        ("Change `torch._dynamo.config.trace_numpy` to `False`.", "trace_numpy = False"),
+        ("If not, turn `graph_break_on_nn_param_ctor` off", "graph_break_on_nn_param_ctor = False"),
+        ("Set torch._dynamo.config.allow_rnn=True", "allow_rnn = True"),
+        ("Wrap it in `torch.compiler.disable`, or disable verbose.", ""),
+        ("Increase torch._dynamo.config.recompile_limit.", ""),
+    ],
+)
+def test_only_a_switch_that_is_named_as_a_setting_is_code(hint: str, code: str) -> None:
+    (advice,) = hints(Broken(type="new", hints=(hint,)))
+    assert advice.text == hint
+    assert advice.code == (f"torch._dynamo.config.{code}" if code else "")
