@@ -175,11 +175,9 @@ def command(ctx: click.Context, /, file: Path, **_: Any) -> int:
 def _wrong(recording: Recording) -> bool:
     """Whether a kernel is wrong, or the whole call of an engine."""
     parts = (recording, *recording.engines.values())
-    return any(
-        found.within is False
-        for part in parts
-        for found in (*part.all(KernelPrecision), *part.all(Numerics))
-    )
+    kernels = (kernel.within for part in parts for kernel in part.all(KernelPrecision))
+    calls = (numerics.within for part in parts for numerics in part.all(Numerics))
+    return False in (*kernels, *calls)
 
 
 def _show(recording: Recording, ctx: click.Context, trace: Path | None) -> None:
