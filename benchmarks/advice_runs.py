@@ -198,12 +198,13 @@ def _called(
     _seed()
     for arguments in inputs if isinstance(inputs, list) else [inputs]:
         args, kwargs = copy.deepcopy(_arguments(arguments))
+        passed = args, kwargs
         if fix is not None and fix.before_calls:
             args, kwargs = _prepared(module, signature, fix.before_calls, args, kwargs)
         outputs = model(*args, **kwargs)
         if train:
             _loss(outputs).backward()
-        results.append(_plain((outputs, args, kwargs)))
+        results.append(_plain((outputs, *passed)))
     results.append(_state(module))
 
 

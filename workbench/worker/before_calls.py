@@ -50,6 +50,7 @@ def run_before_call(
     before = dict(named)
     for line in lines:
         exec(compile(_checked(line, named), "<before call>", "exec"), {"torch": torch}, named)
+    run.passed = run.positional, run.keyword
     names = list(named_arguments(signature, run.positional, {}))
     run.positional = tuple(named[name] for name in names)
     run.keyword = {name: named[name] for name in run.keyword}

@@ -71,7 +71,7 @@ class CallResults:
         for path, value in result.gradients:
             self._add(call, path, value)
         given = dict(leaves((inputs.positional, inputs.keyword), "inputs"))
-        for path, value in leaves((run.positional, run.keyword), "inputs"):
+        for path, value in leaves(run.passed or (run.positional, run.keyword), "inputs"):
             before = given.get(path)
             both = isinstance(before, torch.Tensor) and isinstance(value, torch.Tensor)
             if both and not _equal(before, value):
@@ -104,8 +104,10 @@ class CallResults:
             value = hashlib.blake2b(_bytes(value)).hexdigest()
         elif isinstance(value, torch.Tensor):
             self._bytes += value.nbytes
-            if call == 0 and value.dim() == 0:
-                value = value.item()  # a number that a fix keeps in a tensor is the same state
+            if call == 0 and value.dim() == 0 and "[" not in path:
+                # an attribute or a name that a fix keeps in a tensor is the same state; what the
+                # program collects as numbers is not
+                value = value.item()
         self._values.append((call, path, str(value) if _has_no_json(value) else value))
 
     def write(self, descriptor: int) -> None:

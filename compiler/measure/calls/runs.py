@@ -65,6 +65,8 @@ class PreparedRun:
     positional: tuple[Any, ...]
     keyword: dict[str, Any]
     mode: GradMode
+    passed: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+    """What the caller passes, if lines that run before the call replace arguments."""
 
     def __call__(self) -> Any:
         """The outputs; in training a backward has run from a loss made of them."""
