@@ -129,6 +129,7 @@ def _if(statement: ast.If, broken: Broken) -> Advised:
             text="Use an assert: it stays in the graph and is checked when the graph runs"
             " (where it raises a RuntimeError)",
             code=raised,
+            effect="the check raises RuntimeError, when the graph runs",
             place="statement",
         )
     if clamp:
