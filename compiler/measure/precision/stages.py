@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -33,7 +33,8 @@ from tcw.compiler.measure.precision.arithmetic import NotComparable
 from tcw.compiler.measure.precision.judge import accepted
 from tcw.compiler.measure.precision.model_file import model_file
 from tcw.compiler.measure.precision.repro import tried
-from tcw.compiler.measure.precision.wrong_node import EagerValues, OutOfTime, Watch, apart
+from tcw.compiler.measure.precision.wrong_node import EagerValues, OutOfTime, Watch, apart, largest
+from tcw.compiler.trace.matching import BACKWARD
 from tcw.compiler.trace.records import Engine, OutputError, WrongStage
 from tcw.compiler.trace.records.graph import GraphKind
 from tcw.compiler.trace.records.measure import StageOfResult
@@ -221,17 +222,19 @@ class _Bisection:
             start._compiled_call_impl = None
         ours = self._results(self.call.model).get(path)
         eager = EagerValues(self._deadline)
-        theirs = self._results(copy.deepcopy(start), eager).get(path)
+        right = self._results(copy.deepcopy(start), eager)
+        theirs = right.get(path)
         error = apart(ours, theirs)
         if not error or accepted(ours, theirs):
             return structs.replace(record, reason="the call is right when it is made again")
-        largest = float(theirs.detach().abs().max()) if isinstance(theirs, torch.Tensor) else 1.0
-        share = min(error / largest if largest else 1.0, 1.0)
+        share = min(error / (largest(theirs) or error), 1.0)
         tolerance = max(share * _SHARE, _LEAST_UNITS * torch.finfo(torch.float32).eps)
         for name, stage in STAGES.items():
             watch = Watch(eager, tolerance)
-            result = self._by_stage(start, watch, stage(watch, engine)).get(path)
-            if 2 * apart(result, theirs) >= error:
+            results = self._by_stage(start, watch, stage(watch, engine))
+            if 2 * apart(results.get(path), theirs) >= error:
+                if name != "capture" and _only_gradients_are_wrong(results, right, tolerance):
+                    watch.runs = [run for run in watch.runs if run.graph.endswith(BACKWARD)]
                 located = _located(structs.replace(record, stage=name), watch)
                 return self._with_file(located, share)
             self._right.append(name)
@@ -256,11 +259,13 @@ class _Bisection:
         run = prepare(model, self.call.sets[-1], self.host.settings.grad)
         original = original_of(model)
         module = original if isinstance(original, torch.nn.Module) else None
+        state = list(module.state_dict().values()) if module is not None else []
         if eager is not None:
-            eager.add((run.positional, run.keyword))
-            eager.add(list(module.state_dict().values()) if module is not None else [])
+            eager.add((run.positional, run.keyword, state))
         with eager or nullcontext():
             result = run.result(run())
+        if eager is not None:  # what was changed in place: not every operation says so
+            eager.add((run.positional, run.keyword, state))
         found = dict((*leaves(result.outputs), *result.gradients))
         after = dict(leaves((run.positional, run.keyword), "inputs"))
         if module is not None:
@@ -284,6 +289,17 @@ class _Bisection:
             return record
         outcome = tried(text)
         return structs.replace(record, reproduces=outcome.shows, repro_note=outcome.words)
+
+
+def _only_gradients_are_wrong(
+    results: Mapping[str, Any], right: Mapping[str, Any], tolerance: float
+) -> bool:
+    """Whether what the forward leaves is right, so that no forward graph is to blame."""
+    return all(
+        apart(value, right.get(path)) <= tolerance * largest(right.get(path))
+        for path, value in results.items()
+        if not path.startswith("grad ")
+    )
 
 
 def _located(record: WrongStage, watch: Watch) -> WrongStage:

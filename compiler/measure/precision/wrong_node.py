@@ -70,7 +70,7 @@ class EagerValues(TorchDispatchMode):  # type: ignore[misc]
             known = self._values.get((tuple(value.shape), value.dtype), [])
             total = _sum(value)
             nearest = sorted(known, key=lambda pair: abs(pair[0] - total))[:_NEAREST]
-            if not any(apart(value, other) <= tolerance * _largest(other) for _, other in nearest):
+            if not any(apart(value, other) <= tolerance * largest(other) for _, other in nearest):
                 return False
         return True
 
@@ -180,8 +180,11 @@ def _sum(value: torch.Tensor) -> float:
     return float(_wide(value).abs().nan_to_num(0.0, 0.0, 0.0).sum())
 
 
-def _largest(value: torch.Tensor) -> float:
-    return float(_wide(value).abs().nan_to_num(0.0, 0.0, 0.0).max()) if value.numel() else 0.0
+def largest(value: Any) -> float:
+    """The largest finite size of an element; 0 for what is no tensor, or empty."""
+    if not isinstance(value, torch.Tensor) or not value.numel():
+        return 0.0
+    return float(_wide(value).abs().nan_to_num(0.0, 0.0, 0.0).max())
 
 
 def _tensors(values: Any) -> Iterable[torch.Tensor]:
