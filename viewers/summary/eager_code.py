@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tcw.compiler.trace.records import (
     EagerShare,
@@ -15,6 +17,7 @@ from tcw.compiler.trace.records import (
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.breaks import BreakSite
 from tcw.viewers.summary.function_names import FunctionNames
+from tcw.viewers.syntax import statements
 from tcw.viewers.words import listed, percent, plural
 
 _LOOP = "graph break in loop"
@@ -48,12 +51,25 @@ def eager_code(recording: Recording, site: BreakSite) -> EagerCode | None:
     record = site.records[0]
     if record.outcome != "break":
         return None
-    for place in record.stack[1:]:
+    for caller, place in pairwise(record.stack):
         share = _share(recording, place.function, place)
-        if share is not None or (recording.end and not _considered(recording, place)):
-            why = f"torch compiles no part of it where line {record.stack[0].line} calls it"
+        left = share is not None or _by_checkpoint(recording, caller)
+        if left and not _considered(recording, place):
+            why = f"torch compiles no part of it where line {caller.line} calls it"
             return EagerCode(place.function, why, share)
     return None
+
+
+def _by_checkpoint(recording: Recording, caller: Location) -> bool:
+    """Whether the line calls a function by `torch.utils.checkpoint`, which torch leaves to Python
+    with all that it calls where a graph breaks inside."""
+    tree = statements("\n".join(recording.source(caller.file)))
+    return any(
+        isinstance(node, ast.Call)
+        and node.lineno <= caller.line <= (node.end_lineno or 0)
+        and ast.unparse(node.func).rpartition(".")[2] == "checkpoint"
+        for node in ast.walk(tree)
+    )
 
 
 def _skipped(recording: Recording, record: GraphBreak) -> EagerCode:

@@ -46,9 +46,11 @@ REWRITES: tuple[Callable[[Broken], Advised], ...] = (in_place.advise, rewrites.a
 def advise(broken: Broken) -> tuple[Advice, ...]:
     """Our advice if there is any, else torch's own hints, useful ones first."""
     rewritten = tuple(one for family in REWRITES for one in as_advice(family(broken)))
+    if broken.library:  # nobody edits an installed package: its settings remain
+        rewritten = ()
     for family in FAMILIES:
         if advices := as_advice(family(broken)):
-            if broken.library:  # nobody edits an installed package: its settings remain
+            if broken.library:
                 advices = tuple(replace(one, place="", changes=()) for one in advices)
             return (*rewritten, *advices, *_loop(broken))
     return (*rewritten, *hints.hints(broken), *_loop(broken))

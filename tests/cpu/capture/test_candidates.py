@@ -495,3 +495,8 @@ def test_a_frame_that_a_break_in_a_loop_leaves_to_python_is_named(tmp_path: Path
     (finding,) = made.findings
     assert (finding.cost, finding.title.split()[0]) == ("eager", "Stack.forward")
     assert (made.compiles, fixes) == (2, [1])
+
+
+def test_a_break_of_torchs_own_around_an_optimizer_leaves_nothing_to_python(tmp_path: Path) -> None:
+    made = program(tmp_path, RATE)
+    assert not [finding for finding in made.findings if finding.cost == "eager"]
