@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import sys
-import textwrap
 
 from tcw.compiler.capture.advice.broken import Advised, Broken
 from tcw.compiler.capture.advice.site import Site, site
@@ -50,7 +49,7 @@ def advise(broken: Broken) -> Advised:
     changes = place.source.replaced((wanted, name))
     if not changes:
         return ()
-    above = place.source.above(_first_line(place), f"{name} = {ast.unparse(wanted)}")
+    above = place.source.above(place.first_line, f"{name} = {ast.unparse(wanted)}")
     return by_changes(
         f"If {function} gives the same value in every call, call it once, above the function",
         (above, *changes),
@@ -100,9 +99,10 @@ def _class(place: Site, made: ast.ClassDef) -> tuple[Advice, ...]:
         or any(isinstance(node, ast.Nonlocal | ast.Global) for node in ast.walk(made))
     ):
         return ()
-    end = made.end_lineno or made.lineno
-    lines = textwrap.dedent("\n".join(place.source.text.lines[made.lineno - 1 : end]))
-    above = place.source.above(_first_line(place), f"{lines}\n\n")
+    lines = place.dedented(made.lineno, made)
+    if lines is None:
+        return ()
+    above = place.source.above(place.first_line, f"{lines}\n\n")
     return (
         by_changes(
             f"Define class {made.name} once, above the function",
@@ -110,9 +110,3 @@ def _class(place: Site, made: ast.ClassDef) -> tuple[Advice, ...]:
             effect=f"all calls share one class {made.name}",
         ),
     )
-
-
-def _first_line(place: Site) -> int:
-    top = place.outermost
-    decorators: list[ast.expr] = getattr(top, "decorator_list", [])
-    return min([top.lineno, *(one.lineno for one in decorators)])

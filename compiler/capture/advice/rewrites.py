@@ -264,12 +264,9 @@ def _context(broken: Broken, place: Site) -> tuple[Advice, ...]:
     if inner not in ast.walk(item.context_expr) and "context" not in broken.type:
         return ()
     first, last = block.body[0].lineno, block.end_lineno or block.lineno
-    if any(
-        isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno
-        for node in ast.walk(block)
-    ):
-        return ()  # another indent would change such a text
-    body = textwrap.dedent("\n".join(place.source.text.lines[first - 1 : last]))
+    body = place.dedented(first, block.body[-1])
+    if body is None:
+        return ()
     call = item.context_expr
     closing = isinstance(call, ast.Call) and place.qualified(call.func) == "contextlib.closing"
     if isinstance(call, ast.Call) and closing and len(call.args) == 1 and first > block.lineno:

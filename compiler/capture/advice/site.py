@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import builtins
 import functools
+import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -53,6 +54,22 @@ class Site:
         indent = " " * self.statement.col_offset
         text = "\n".join(indent + line if line else line for line in text.split("\n"))
         return SourceChange(file=self.source.file, line=first, end_line=last, text=text)
+
+    def dedented(self, first: int, last: ast.stmt) -> str | None:
+        """The lines from this one to the end of a statement, without their indent; None if they
+        have a text over several lines, which another indent would change."""
+        end = last.end_lineno or last.lineno
+        texts = (*self.source.all(ast.Constant), *self.source.all(ast.JoinedStr))
+        if any(one.lineno != one.end_lineno and first <= one.lineno <= end for one in texts):
+            return None
+        return textwrap.dedent("\n".join(self.source.text.lines[first - 1 : end]))
+
+    @property
+    def first_line(self) -> int:
+        """Where a line above the function, or its class, goes."""
+        top = self.outermost
+        decorators: list[ast.expr] = getattr(top, "decorator_list", [])
+        return min([top.lineno, *(one.lineno for one in decorators)])
 
     @property
     def outermost(self) -> ast.stmt:

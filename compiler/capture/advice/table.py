@@ -18,6 +18,7 @@ from tcw.compiler.capture.advice import (
     hoist,
     hooks,
     in_place,
+    loops,
     numbers,
     numpy_calls,
     operators,
@@ -52,14 +53,5 @@ def advise(broken: Broken) -> tuple[Advice, ...]:
         if advices := as_advice(family(broken)):
             if broken.library:
                 advices = tuple(replace(one, place="", changes=()) for one in advices)
-            return (*rewritten, *advices, *_loop(broken))
-    return (*rewritten, *hints.hints(broken), *_loop(broken))
-
-
-def _loop(broken: Broken) -> tuple[Advice, ...]:
-    if "graph break in loop" not in broken.then:
-        return ()
-    return as_advice(
-        "Move the rest of the loop body into a separate function, which is compiled: a"
-        " break inside a loop leaves the whole function to Python"
-    )
+            return (*rewritten, *advices, *loops.in_loop(broken))
+    return (*rewritten, *hints.hints(broken), *loops.in_loop(broken))

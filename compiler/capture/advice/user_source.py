@@ -150,10 +150,10 @@ def by_changes(
 ) -> Advice:
     """Advice that changes the source in several places, or elsewhere than at the finding: its code
     is the new lines. `setting`: a torch setting that it needs besides."""
-    lines = [textwrap.dedent(change.text) for change in changes]
+    lines = [textwrap.dedent(change.text).strip("\n") for change in changes]
     return Advice(
         text=text,
-        code="\n".join(filter(None, (setting, *lines))).strip("\n"),
+        code="\n".join(filter(None, (setting, *lines))),
         changes=tuple(changes),
         effect=effect,
     )

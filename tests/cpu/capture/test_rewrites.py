@@ -18,7 +18,7 @@ from tcw.compiler.capture.advice import Broken
 from tcw.compiler.capture.advice.hints import hints
 from tcw.compiler.protocol.edits import changed
 from tcw.compiler.protocol.torch_settings import read_setting
-from tcw.compiler.trace.records import Advice, GraphBreak
+from tcw.compiler.trace.records import Advice, Graph, GraphBreak
 from tests.cpu.capture.compiled import compiled
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -377,3 +377,53 @@ def test_only_a_switch_that_is_named_as_a_setting_is_code(hint: str, code: str) 
     (advice,) = hints(Broken(type="new", hints=(hint,)))
     assert advice.text == hint
     assert advice.code == (f"torch._dynamo.config.{code}" if code else "")
+
+
+LOOP = """import torch
+WEIGHTS = [torch.ones(3, 3), torch.eye(3), torch.ones(3, 3) / 2]
+class Net(torch.nn.Module):
+    def forward(self, x):
+        seen = []
+        for number, weight in enumerate(WEIGHTS):
+            h = x @ weight
+            # {x}
+            print(len(seen), end="")
+            if number:
+                h = h.relu()
+            x = h + 1
+            seen.append([one.sum() for one in (x, h)])
+        return x, h, seen
+f = Net()
+"""
+
+
+def test_the_body_of_a_loop_becomes_a_function(tmp_path: Path) -> None:
+    before = tmp_path / "before.py"
+    advice = next(one for one in advised(LOOP, before) if "loop body" in one.text)
+    expected = loaded(LOOP, before).f(INPUTS[0])
+    module = loaded(changed(LOOP, advice.changes), tmp_path / "after.py")
+    found = module.f(INPUTS[0])
+    torch.testing.assert_close(found, expected)
+    graphs = {}
+    for name in ("before", "after"):
+        torch._dynamo.reset()
+        result = compiled(sys.modules[name].f, (INPUTS[0],))
+        torch.testing.assert_close(result.result, expected)
+        graphs[name] = len([g for g in result.recording.all(Graph) if g.kind == "captured"])
+    assert graphs["before"] == 0
+    assert graphs["after"] > 0
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = x + 1; print(end=''); break",
+        "last = x if number == 0 else last + x; print(end=''); x = x + last",
+        "x = x + len(locals()); print(end='')",
+        "y = x + 1; print(end=''); x = (lambda: y)()",
+    ],
+)
+def test_a_body_that_is_no_function_stays(body: str, tmp_path: Path) -> None:
+    text = "def f(x):\n    for number in range(3):\n"
+    text += "".join(f"        {line}\n" for line in body.split("; ")) + "    return x\n"
+    assert not any(one.changes for one in advised(text, tmp_path / "before.py"))

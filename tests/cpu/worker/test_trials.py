@@ -165,3 +165,30 @@ def test_a_kept_fix_works_with_torch_alone(tmp_path: Path) -> None:
     model(*names["example_inputs"][0])  # type: ignore[index]
     assert trial.after
     assert counter.frame_count == trial.after.graphs
+
+
+LOOP = """
+import torch
+
+weights = [torch.randn(4, 4) for _ in range(3)]
+
+def model(x):
+    for weight in weights:
+        x = (x @ weight).relu()
+        print(end="")
+        x = x - x.mean()
+    return x
+
+example_inputs = (torch.randn(3, 4),)
+"""
+
+
+def test_a_fix_that_captures_what_ran_in_python_is_kept(tmp_path: Path) -> None:
+    """The loop itself stays in Python: its body is a function that torch compiles."""
+    found = trials(recorded(tmp_path, LOOP, tries=True))
+    trial = found["def model_step(weight, x):"]
+    assert trial.kept
+    assert trial.before is not None
+    assert trial.after is not None
+    assert (trial.before.graphs, trial.after.graphs) == (0, 2)
+    assert trial.results == "same"
