@@ -9,6 +9,7 @@ import os
 import textwrap
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,11 @@ from tcw.compiler.trace.records import (
     Text,
     Warned,
 )
-from tests.cpu.worker.recorded import DEFAULTS, Recorded, recorded
+from tests.cpu.worker.recorded import DEFAULTS, Recorded
+from tests.cpu.worker.recorded import recorded as recorded_plainly
+
+recorded = partial(recorded_plainly, tries=True)
+"""With trials: what is hostile to a recording is so to them."""
 
 
 @pytest.fixture(params=["capture", pytest.param("tcw", marks=pytest.mark.long)], autouse=True)

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
+from msgspec import structs
 from torch._dynamo.testing import CompileCounter
 
-from tcw.compiler.trace.records import FixTrial, GraphBreak
+from tcw.compiler.trace.records import (
+    FixTrial,
+    GraphBreak,
+    Numerics,
+    Record,
+    Settings,
+    SourceChange,
+    Waiting,
+)
+from tcw.workbench.worker.client import Trials, record
 from tests.cpu.worker.recorded import Recorded, recorded
 
 SEVERAL = """
@@ -120,12 +131,28 @@ x.sum().backward()
 """
 
 
-def test_a_fix_that_cuts_training_is_rejected(tmp_path: Path) -> None:
-    made = recorded(tmp_path, DETACHES, tries=True, name="script.py")
-    for trial in made.all(FixTrial):
-        if "detach" in trial.advice.code:
-            assert not trial.kept
-            assert trial.results == "differ"
+def test_a_change_that_cuts_training_gives_other_results(tmp_path: Path) -> None:
+    file = tmp_path / "script.py"
+    file.write_text(DETACHES)
+    line = DETACHES.split("\n").index("    x = run(x)") + 1
+    cut = SourceChange(
+        file=str(file), line=line, end_line=line, text="    x = run(x.detach().requires_grad_())"
+    )
+    base = Settings(file=str(file), until="capture")
+    compared: list[Numerics] = []
+
+    def tries(runs: Trials) -> Iterator[Record]:
+        for number, changes in ((1, ()), (2, ()), (3, (cut,))):
+            made = runs.run(number, structs.replace(base, changes=changes), 120.0)
+            assert isinstance(made[-1], Waiting)
+            assert not made[-1].lost
+            compared.extend(record for record in made if isinstance(record, Numerics))
+        return iter(())
+
+    record(base, trace=None, on_record=lambda _: None, tries=tries)
+    same, detached = compared
+    assert same.equal
+    assert detached.within is False
 
 
 def test_code_that_depends_on_the_run_is_no_reason_for_a_fix(tmp_path: Path) -> None:
