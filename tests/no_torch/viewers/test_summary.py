@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from tcw.compiler.trace.records import (
+    AliasDifference,
     Advice,
     AnyRecord,
     Crossing,
@@ -439,6 +440,18 @@ def test_where_results_differ_is_a_sentence(path: str, words: str) -> None:
     numbers = Numerics(compared=1, max_abs=0.5, max_rel=0.2, within=False, worst=(worst,))
     (finding,) = [one for one in summary([numbers]).findings if one.kind == "numerics"]
     assert f"differ from eager {words} max error 0.5" in finding.title
+
+
+@pytest.mark.parametrize("within", [True, None, False])
+def test_other_shared_memory_is_a_finding_although_values_are_equal(within: bool | None) -> None:
+    shared = AliasDifference(call=1, path="out", other="inputs[0]", compiled="memory", eager="")
+    numbers = Numerics(
+        compared=1, max_abs=0.0, max_rel=0.0, within=within, equal=True, aliases=(shared,)
+    )
+    (finding,) = [one for one in summary([numbers]).findings if one.kind == "numerics"]
+    said = " ".join((finding.title, *finding.notes))
+    assert "out shares memory with inputs[0], not in eager" in said
+    assert numerics_words(numbers) != "results equal bit for bit"
 
 
 @pytest.mark.parametrize(
