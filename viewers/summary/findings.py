@@ -20,6 +20,7 @@ from tcw.compiler.trace.records import (
     EagerFallback,
     FixTrial,
     Numerics,
+    Partition,
     WrongStage,
 )
 from tcw.viewers.collected import grouped
@@ -73,7 +74,9 @@ class Finding:
     compile_ids: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Further facts, one phrase each."""
-    source: BreakSite | RecompileCause | EagerFallback | Numerics | CudagraphCost | None = None
+    source: (
+        BreakSite | RecompileCause | EagerFallback | Numerics | Partition | CudagraphCost | None
+    ) = None
     """The records behind the finding."""
     causes: tuple[RecompileCause, ...] = ()
     """Of a break: recompiles of the code after it, which would go with it. Of a recompile limit:
@@ -138,7 +141,11 @@ def findings_of(
     recording: Recording, breaks: tuple[BreakSite, ...], causes: tuple[RecompileCause, ...]
 ) -> tuple[Finding, ...]:
     """All findings, the costliest first."""
-    found = [*_numerics(recording), *_fallbacks(recording, breaks, causes)]
+    found = [
+        *_drawn_again(recording),
+        *_numerics(recording),
+        *_fallbacks(recording, breaks, causes),
+    ]
     costly: list[Finding] = []
     carried: dict[int, list[RecompileCause]] = {}
     for cause in causes:
@@ -354,6 +361,28 @@ def _numerics(recording: Recording) -> list[Finding]:
         fixes = (Advice(text="It writes a file that shows the error", code=code),)
     return [
         Finding("numerics", "results", title, place, fixes, notes=tuple(notes), source=numerics)
+    ]
+
+
+def _drawn_again(recording: Recording) -> list[Finding]:
+    """Random numbers of the forward that the backward draws again instead of using them."""
+    found = grouped(
+        ((operation.name, operation.location), partition)
+        for partition in recording.all(Partition)
+        for operation in partition.drawn_again
+    )
+    return [
+        Finding(
+            "numerics",
+            "gradients",
+            f"{name} is recomputed in the backward with other random numbers than in the forward",
+            place_of(recording, location),
+            notes=(
+                "gradients do not belong to the outputs: the partitioner has it computed again",
+            ),
+            source=partitions[0],
+        )
+        for (name, location), partitions in found.items()
     ]
 
 
