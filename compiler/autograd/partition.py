@@ -18,6 +18,7 @@ from tcw.compiler.autograd.split import Extraction, JointSplit, MinCut, current_
 from tcw.compiler.control.hooks import RecordingHook, Uninstall, during, patch, undo_all
 from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.control.safely import Safely
+from tcw.compiler.graphs.random_operations import drawn_again
 from tcw.compiler.protocol.decision import SAVE
 from tcw.compiler.trace.records import Graph, Node, Partition, SavedValue
 
@@ -226,6 +227,7 @@ def partition_record(
         values=tuple(values),
         saved_bytes=_total(values),
         recomputed=len(again),
+        drawn_again=tuple(drawn_again(map(reasons.nodes.__getitem__, again))),
         partitioner=split.partitioner,
         cut_value=reasons.cut.value if reasons.cut is not None else None,
     )

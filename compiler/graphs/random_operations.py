@@ -6,7 +6,7 @@ numbers differ from eager's unless `torch._inductor.config.fallback_random` is s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import fx
@@ -32,6 +32,37 @@ def random_operations(module: fx.GraphModule) -> Iterator[RandomOperation]:
                 and torch.Tag.nondeterministic_seeded in target.tags
             ):
                 yield RandomOperation(name=_name(node), location=user_line(node))
+
+
+def drawn_again(nodes: Iterable[fx.Node]) -> Iterator[RandomOperation]:
+    """Of nodes of a joint graph that the backward computes again: those that draw other numbers
+    there than in the forward. Numbers that Inductor makes of saved seeds are the same; seeds that
+    are made again are not."""
+    for node in nodes:
+        if getattr(node.target, "_opname", "") in _SEEDS:
+            made = [user for lookup in node.users for user in (lookup, *lookup.users)]
+            for user in made:
+                if getattr(user.target, "_opname", "") in _OF_SEEDS:
+                    yield RandomOperation(name=_name(user), location=user_line(user))
+        elif _draws(node):
+            yield RandomOperation(name=_name(node), location=user_line(node))
+
+
+_SEEDS = ("inductor_seed", "inductor_seeds")
+_OF_SEEDS = ("inductor_random", "inductor_randint")
+
+
+def _draws(node: fx.Node) -> bool:
+    target = node.target
+    if not isinstance(target, torch._ops.OpOverload) or target._opname in _OF_SEEDS:
+        return False
+    if torch.Tag.nondeterministic_seeded not in target.tags:
+        return False
+    names = [argument.name for argument in target._schema.arguments]
+    if "dropout_p" not in names:
+        return True
+    given = {**dict(zip(names, node.args, strict=False)), **node.kwargs}
+    return bool(given.get("dropout_p", 0.0) != 0.0)  # of an attention
 
 
 def misread_numbers(module: fx.GraphModule) -> Iterator[RandomOperation]:

@@ -20,6 +20,7 @@ from tcw.compiler.trace.records import (
     EagerFallback,
     FixTrial,
     Numerics,
+    Partition,
     WrongStage,
 )
 from tcw.viewers.collected import grouped
@@ -32,7 +33,7 @@ from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
 from tcw.viewers.summary.eager_code import EagerCode, eager_code
 from tcw.viewers.summary.fixes import best_of
 from tcw.viewers.summary.guard_share import guard_share, outside_words
-from tcw.viewers.summary.numerics import rejected_words
+from tcw.viewers.summary.numerics import alias_words, rejected_words
 from tcw.viewers.summary.on_stack import on_stack
 from tcw.viewers.summary.own_words import without_reprs
 from tcw.viewers.summary.place import Place, place_of
@@ -73,7 +74,9 @@ class Finding:
     compile_ids: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     """Further facts, one phrase each."""
-    source: BreakSite | RecompileCause | EagerFallback | Numerics | CudagraphCost | None = None
+    source: (
+        BreakSite | RecompileCause | EagerFallback | Numerics | Partition | CudagraphCost | None
+    ) = None
     """The records behind the finding."""
     causes: tuple[RecompileCause, ...] = ()
     """Of a break: recompiles of the code after it, which would go with it. Of a recompile limit:
@@ -138,7 +141,11 @@ def findings_of(
     recording: Recording, breaks: tuple[BreakSite, ...], causes: tuple[RecompileCause, ...]
 ) -> tuple[Finding, ...]:
     """All findings, the costliest first."""
-    found = [*_numerics(recording), *_fallbacks(recording, breaks, causes)]
+    found = [
+        *_drawn_again(recording),
+        *_numerics(recording),
+        *_fallbacks(recording, breaks, causes),
+    ]
     costly: list[Finding] = []
     carried: dict[int, list[RecompileCause]] = {}
     for cause in causes:
@@ -327,16 +334,18 @@ def _adds_nothing(site: BreakSite) -> bool:
 
 def _numerics(recording: Recording) -> list[Finding]:
     numerics = recording.numerics
-    if numerics is None or numerics.within is not False:
+    if numerics is None or (numerics.within is not False and not numerics.aliases):
         return []
+    engine = recording.settings.engine if recording.settings else "torch.compile"
+    if numerics.within is not False:
+        return [_aliases(numerics, engine)]
     worst = numerics.worst[0] if numerics.worst else None
     where = f" in {_output_words(worst.path)} of call {worst.call}" if worst else ""
     how = f"max error {error_text(numerics.max_abs)}"
     if worst and worst.note:
         how = f"{how} ({worst.note})" if worst.max_abs or not numerics.compared else worst.note
-    engine = recording.settings.engine if recording.settings else "torch.compile"
     title = f"results of {engine} differ from eager{where}: {how}"
-    notes = [numerics.note or rejected_words(numerics)]
+    notes = [numerics.note or rejected_words(numerics), *map(alias_words, numerics.aliases[:1])]
     stage = recording.last(WrongStage)
     fixes: tuple[Advice, ...] = ()
     place = None
@@ -353,6 +362,38 @@ def _numerics(recording: Recording) -> list[Finding]:
     return [
         Finding("numerics", "results", title, place, fixes, notes=tuple(notes), source=numerics)
     ]
+
+
+def _drawn_again(recording: Recording) -> list[Finding]:
+    """Random numbers of the forward that the backward draws again instead of using them."""
+    found = grouped(
+        ((operation.name, operation.location), partition)
+        for partition in recording.all(Partition)
+        for operation in partition.drawn_again
+    )
+    return [
+        Finding(
+            "numerics",
+            "gradients",
+            f"{name} is recomputed in the backward with other random numbers than in the forward",
+            place_of(recording, location),
+            notes=(
+                "gradients do not belong to the outputs: the partitioner has it computed again",
+            ),
+            source=partitions[0],
+        )
+        for (name, location), partitions in found.items()
+    ]
+
+
+def _aliases(numerics: Numerics, engine: str) -> Finding:
+    """Memory that is shared on one side only: the values are right until one is changed."""
+    first, more = numerics.aliases[0], len(numerics.aliases) - 1
+    title = f"with {engine}, {alias_words(first)}"
+    notes = ["whoever changes one of them in place changes the other only where it is shared"]
+    if more:
+        notes.append(f"{plural(more, 'other pair')} too")
+    return Finding("numerics", "results", title, notes=tuple(notes), source=numerics)
 
 
 def _output_words(path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tcw.compiler.trace.records import Numerics, WhatIf
+from tcw.compiler.trace.records import AliasDifference, Numerics, WhatIf
 from tcw.viewers.words import NOT_MEASURED, error_text
 
 _TOLERANCES = "outside the default tolerances of torch.testing.assert_close"
@@ -11,7 +11,7 @@ _TOLERANCES = "outside the default tolerances of torch.testing.assert_close"
 def numerics_words(numerics: Numerics) -> str:
     """`max error 4.8e-07`, `results equal bit for bit`, `random: not comparable (dropout at …)`."""
     if numerics.equal:
-        return "results equal bit for bit"
+        return "results equal bit for bit" + (", other memory shared" if numerics.aliases else "")
     if numerics.max_abs is None:
         return f"error {NOT_MEASURED}" + (f": {numerics.note}" if numerics.note else "")
     if numerics.random or (numerics.within is None and numerics.note):
@@ -32,6 +32,17 @@ def rejected_words(found: Numerics | WhatIf) -> str:
     if found.rounding is not None:
         words = f"rounding changes them by {error_text(found.rounding)} at most"
     return "; ".join(filter(None, (words, off_float64(found))))
+
+
+def alias_words(found: AliasDifference) -> str:
+    """`out shares memory with inputs[0], not in eager`."""
+    in_eager = {"": "not in eager", "memory": "in eager it only shares its memory"}
+    if not found.compiled:
+        return f"{found.path} does not share memory with {found.other}, as it does in eager"
+    if found.eager == "object":
+        return f"{found.path} only shares memory with {found.other}, which it is in eager"
+    does = "is" if found.compiled == "object" else "shares memory with"
+    return f"{found.path} {does} {found.other}, {in_eager[found.eager]}"
 
 
 def off_float64(numerics: Numerics | WhatIf) -> str:

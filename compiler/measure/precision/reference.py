@@ -23,9 +23,11 @@ from tcw.compiler.measure.calls.runs import (
     RandomState,
     Twin,
     named_buffers,
+    named_parameters,
     prepare,
 )
 from tcw.compiler.measure.host import Host
+from tcw.compiler.measure.precision.aliases import Aliases, alias_differences, aliases_of
 from tcw.compiler.measure.precision.arithmetic import widened
 from tcw.compiler.measure.precision.judge import (
     accepted,
@@ -38,6 +40,7 @@ from tcw.compiler.measure.precision.judged import CallVerdict, Leaves, judged
 from tcw.compiler.measure.precision.perturbed import Perturbed
 from tcw.compiler.measure.probes.eager_share import eager_shares
 from tcw.compiler.trace.records import (
+    AliasDifference,
     EagerShare,
     Engine,
     Numerics,
@@ -229,6 +232,7 @@ class Reference:
         """Whether eager disagrees with itself; None until a difference made that a question."""
         self._verdicts: list[CallVerdict] = []
         """On each call with a result that `assert_close` rejects."""
+        self._aliases: list[AliasDifference] = []
         self.start = RandomState.now()
         if self.twin.shared:
             host.emit(
@@ -261,6 +265,9 @@ class Reference:
             left = after.drawn_since()
         given = dict(leaves((inputs.positional, inputs.keyword), "inputs"))
         self._share(call, inputs)
+        self._aliases += alias_differences(
+            call, _aliases(run, ours.outputs), _aliases(reference, theirs.outputs)
+        )
         pairs = [
             (list(leaves(ours.outputs)), list(leaves(theirs.outputs))),
             (ours.gradients, theirs.gradients),
@@ -317,7 +324,8 @@ class Reference:
 
     def verdict(self) -> Numerics:
         """On all calls that were compared."""
-        numerics = self._comparison.record()
+        aliases = tuple(self._aliases[:_WORST])
+        numerics = structs.replace(self._comparison.record(), aliases=aliases)
         if self._verdicts:
             wrong = {path for verdict in self._verdicts for path in verdict.wrong}
             within = [verdict.within for verdict in self._verdicts]
@@ -366,6 +374,13 @@ def _places(drawn: Sequence[RandomOperation]) -> str:
 def _most(values: Iterable[float | None]) -> float | None:
     known = [at_most_largest(value) for value in values if value is not None]
     return max(known, default=None)
+
+
+def _aliases(run: PreparedRun, outputs: Any) -> Aliases:
+    """What the outputs of a run share with each other, with its inputs and with its model."""
+    state = {f"parameter {name}": value for name, value in named_parameters(run.model)}
+    others = {**_inputs(run), **state, **_named(named_buffers(run.model))}
+    return aliases_of(leaves(outputs), others)
 
 
 def _inputs(run: PreparedRun) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tcw.compiler.trace.records.base import *
+from tcw.compiler.trace.records.measure import RandomOperation
 
 
 class SavedValue(Part):
@@ -34,5 +35,7 @@ class Partition(Record):
     saved_bytes: Bytes | None = None
     recomputed: Count = 0
     """Operations of the forward that the backward recomputes."""
+    drawn_again: tuple[RandomOperation, ...] = ()
+    """Those of them that draw other random numbers than in the forward: gradients are wrong."""
     partitioner: str = ""
     cut_value: Number | None = None

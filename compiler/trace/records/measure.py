@@ -85,6 +85,20 @@ class OutputError(Part):
     """`nan in compiled only`, `shapes differ`, …"""
 
 
+class AliasDifference(Part):
+    """Memory that a result shares with another tensor when compiled and not in eager, or the other
+    way round: "memory" if elements of both lie in the same place, "object" if both are the same
+    tensor, "" if nothing."""
+
+    call: Count
+    path: str
+    """The result: `out[0]`."""
+    other: str
+    """An earlier result, `inputs[0][1]`, `parameter fc1.weight` or `buffer seen`."""
+    compiled: Literal["", "memory", "object"]
+    eager: Literal["", "memory", "object"]
+
+
 class RandomOperation(Part):
     """An operation of a compiled graph that draws random numbers."""
 
@@ -117,6 +131,8 @@ class Numerics(Record):
     """How far eager's own results move when its rounding is perturbed, at most: of the results that
     are wrong, or else of those that `assert_close` rejects."""
     note: str = ""
+    aliases: tuple[AliasDifference, ...] = ()
+    """Where the two sides share other memory; values are compared apart from that."""
     random: tuple[RandomOperation, ...] = ()
     """Operations that make them incomparable: Inductor draws other random numbers than eager."""
 

@@ -147,6 +147,7 @@ FIELDS: dict[str, dict[str, Treatment]] = {
     "EngineSpeed": _fields("first second"),
     "Numerics": _fields(note=W),
     "OutputError": _fields(path=N, note=W),
+    "AliasDifference": _fields(path=N, other=N),
     "RandomOperation": _fields(name=W),
     "Run": _fields(because=W),
     "StageStart": _fields("compile_id graph"),

@@ -210,3 +210,41 @@ def test_random_numbers_in_a_checkpointed_region():
     assert len(crossing) == sum(not name.startswith("tangents") for name in taken)
     added = [v for v in crossing.values() if v.node not in taken or v.node.startswith("rng")]
     assert all("random number state" in value.reason for value in added)
+
+
+class Dropped(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(8, 16), torch.nn.Linear(16, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.b(torch.nn.functional.dropout(torch.relu(self.a(x)), 0.5, True))
+
+
+@pytest.mark.parametrize("fallback", [False, True])
+@pytest.mark.parametrize(("budget", "again"), [(0.0, ["dropout"]), (1.0, [])])
+def test_random_numbers_that_are_drawn_again(
+    budget: float, again: list[str], fallback: bool
+) -> None:
+    with (
+        torch._functorch.config.patch(activation_memory_budget=budget),
+        torch._inductor.config.patch(fallback_random=fallback),
+    ):
+        recorded = train(Dropped(), torch.randn(4, 8))
+    (partition,) = recorded.all(Partition)
+    assert [operation.name for operation in partition.drawn_again] == again
+    assert all(operation.location is not None for operation in partition.drawn_again)
+
+
+@pytest.mark.parametrize("fallback", [False, True])
+def test_a_checkpoint_draws_the_same_numbers_again(fallback: bool) -> None:
+    dropped = Dropped()
+
+    def model(x: torch.Tensor) -> torch.Tensor:
+        return checkpoint(dropped, x, use_reentrant=False)
+
+    with torch._inductor.config.patch(fallback_random=fallback):
+        recorded = train(model, torch.randn(4, 8, requires_grad=True))
+    (partition,) = recorded.all(Partition)
+    assert partition.recomputed
+    assert partition.drawn_again == ()

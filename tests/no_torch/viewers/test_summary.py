@@ -7,6 +7,7 @@ import pytest
 
 from tcw.compiler.trace.records import (
     Advice,
+    AliasDifference,
     AnyRecord,
     Crossing,
     Decided,
@@ -21,6 +22,7 @@ from tcw.compiler.trace.records import (
     OutputError,
     Partition,
     Phase,
+    RandomOperation,
     SavedValue,
     WrongStage,
 )
@@ -439,6 +441,37 @@ def test_where_results_differ_is_a_sentence(path: str, words: str) -> None:
     numbers = Numerics(compared=1, max_abs=0.5, max_rel=0.2, within=False, worst=(worst,))
     (finding,) = [one for one in summary([numbers]).findings if one.kind == "numerics"]
     assert f"differ from eager {words} max error 0.5" in finding.title
+
+
+def test_random_numbers_that_are_drawn_again_come_first() -> None:
+    place = Location(file="/home/me/model.py", line=10)
+    partition = Partition(
+        compile_id="0/0",
+        joint="0/0/joint",
+        forward="0/0/forward",
+        backward="0/0/backward",
+        drawn_again=(RandomOperation(name="dropout", location=place),),
+        values=(),
+    )
+    wrong = Numerics(compared=1, max_abs=0.5, max_rel=0.2, within=False)
+    first, second = summary([partition, wrong]).findings
+    assert first.source == partition
+    assert first.place is not None
+    assert first.place.line == 10
+    assert "dropout" in first.title
+    assert second.source == wrong
+
+
+@pytest.mark.parametrize("within", [True, None, False])
+def test_other_shared_memory_is_a_finding_although_values_are_equal(within: bool | None) -> None:
+    shared = AliasDifference(call=1, path="out", other="inputs[0]", compiled="memory", eager="")
+    numbers = Numerics(
+        compared=1, max_abs=0.0, max_rel=0.0, within=within, equal=True, aliases=(shared,)
+    )
+    (finding,) = [one for one in summary([numbers]).findings if one.kind == "numerics"]
+    said = " ".join((finding.title, *finding.notes))
+    assert "out shares memory with inputs[0], not in eager" in said
+    assert numerics_words(numbers) != "results equal bit for bit"
 
 
 @pytest.mark.parametrize(
