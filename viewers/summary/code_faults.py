@@ -28,6 +28,9 @@ LEAST = 32_768
 """Iterations from which a loop matters: from as many elements on ATen uses several threads
 (`at::internal::GRAIN_SIZE`)."""
 
+REALIZE = "torch._inductor.config.realize_opcount_threshold = 1"
+"""Inductor then keeps in memory what several loops would each compute."""
+
 
 @dataclass(frozen=True)
 class CodeFault:

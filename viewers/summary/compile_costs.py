@@ -86,9 +86,8 @@ def _unrolled(
             notes=tuple(notes),
             advice=(
                 Advice(
-                    text="Compile the body of the loop as a function of its own, and leave the "
-                    "loop to Python: it is captured once",
-                    code="step = torch.compile(step)",
+                    text="Make the body of the loop a function, compile that alone, and leave the "
+                    "loop to Python: the body is captured once"
                 ),
                 Advice(
                     text="Where no iteration needs the one before, one operation on a stacked "

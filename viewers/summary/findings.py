@@ -27,7 +27,7 @@ from tcw.viewers.collected import grouped
 from tcw.viewers.command_line import command_line
 from tcw.viewers.recording import Recording
 from tcw.viewers.summary.breaks import BreakSite, Crossings, ordered_advice
-from tcw.viewers.summary.code_faults import code_faults
+from tcw.viewers.summary.code_faults import REALIZE, code_faults
 from tcw.viewers.summary.compile_costs import compile_costs
 from tcw.viewers.summary.cudagraphs import CudagraphCost, cudagraph_costs
 from tcw.viewers.summary.eager_code import EagerCode, eager_code
@@ -228,7 +228,9 @@ def _slower(recording: Recording, found: Sequence[Finding]) -> list[Finding]:
         larger = Advice(text="Compile a larger part of the program, or more data in a call")
         fixes = (larger, look)
     elif faults := code_faults(recording):
-        cause, fixes = f": {faults[0].text}", (look,)
+        kept = Advice(text="Results are kept instead of computed in each reader", code=REALIZE)
+        again = faults[0].kind == "computed again"
+        cause, fixes = f": {faults[0].text}", (kept, look) if again else (look,)
         place = place_of(recording, faults[0].location)
         notes = tuple(fault.text for fault in faults[1:_FAULTS])
     else:

@@ -98,9 +98,8 @@ class GuardShare:
             dropped, gone = "keep_tensor_guards_unsafe", "any change but a tensor's size or dtype"
         found.append(
             Advice(
-                text=f"Unsafe: without these guards {gone} goes unnoticed, and results are wrong",
-                code="torch.compile(model, options={"
-                f'"guard_filter_fn": torch.compiler.{dropped}}})',
+                text=f'Unsafe: options={{"guard_filter_fn": torch.compiler.{dropped}}} of '
+                f"torch.compile drops such guards; {gone} then goes unnoticed"
             )
         )
         return tuple(found)

@@ -83,6 +83,10 @@ def _first(recording: Recording) -> Recording:
     return next(iter(recording.engines.values()), recording)
 
 
+_UNTRIED = ("numerics", "slower", "guards", "compile", "cudagraph")
+"""Kinds of findings whose fixes show in what a trial does not look at: times, and whole calls."""
+
+
 class _Trials:
     def __init__(
         self,
@@ -116,7 +120,7 @@ class _Trials:
         wanted = [
             (finding, candidates(finding, recording, self._base))
             for finding in summarise(recording).findings
-            if finding.kind not in ("numerics", "slower", "cudagraph")
+            if finding.kind not in _UNTRIED
         ]
         if not any(made for _, made in wanted):
             return

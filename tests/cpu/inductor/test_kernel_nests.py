@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 
 import pytest
@@ -10,7 +11,7 @@ import torch
 from tcw.compiler.inductor.kernel_nests import NestMember, joined_nest
 from tcw.compiler.trace.records import Kernel
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary.code_faults import code_faults
+from tcw.viewers.summary.code_faults import REALIZE, code_faults
 from tests.cpu.inductor.models import Softmax, Transformer, Zoo, zoo_inputs
 from tests.cpu.inductor.recorded import Recorded, record
 from tests.inductor_loops import loops_in, nest_text
@@ -113,3 +114,10 @@ def test_a_value_that_two_nests_compute_is_found() -> None:
     kinds = {one.kind for one in code_faults(Recording(record(computed, x)[0].records))}
     assert {"computed again", "no vectors"} <= kinds
     assert code_faults(Recording(record(computed_once, x)[0].records)) == ()
+
+
+def test_the_setting_keeps_what_two_nests_computed() -> None:
+    module, name = REALIZE.removesuffix(" = 1").rsplit(".", 1)
+    with importlib.import_module(module).patch({name: 1}):
+        found = code_faults(Recording(record(computed, torch.ones(64, 4096))[0].records))
+    assert "computed again" not in {one.kind for one in found}

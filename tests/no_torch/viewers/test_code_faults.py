@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import structs
 
+from tcw.compiler.protocol.torch_settings import read_setting
 from tcw.compiler.trace.records import (
     Decided,
     Environment,
@@ -19,7 +20,7 @@ from tcw.compiler.trace.records import (
     Text,
 )
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary.code_faults import CodeFault, code_faults, vector_axis
+from tcw.viewers.summary.code_faults import REALIZE, CodeFault, code_faults, vector_axis
 from tests.inductor_loops import nest_in
 from tests.no_torch import traces
 
@@ -74,6 +75,10 @@ def test_a_value_in_two_loops_is_computed_again() -> None:
     assert again.text.startswith("sin is computed 1.5 times ")
     assert again.location is not None
     assert again.location.line == 5
+
+
+def test_the_setting_for_it_is_one_of_torchs() -> None:
+    assert read_setting(REALIZE).name == "realize_opcount_threshold"
 
 
 def test_a_value_in_a_loop_over_more_elements_is_computed_again() -> None:

@@ -13,7 +13,9 @@ from tcw.compiler.trace.records import (
     Graph,
     KernelNests,
     KernelPrecision,
+    LoopLine,
     Lowered,
+    NestLoops,
     NestTime,
     Node,
     Partition,
@@ -25,6 +27,7 @@ from tcw.compiler.trace.records import (
     Text,
 )
 from tcw.viewers.recording import Recording
+from tcw.viewers.summary.code_faults import REALIZE
 from tcw.viewers.summary.profile import profile_of
 from tcw.viewers.summary.profile.causes.cause import Cause
 from tcw.viewers.summary.profile.causes.step_words import bare, counted, named, split_arguments
@@ -238,6 +241,25 @@ def test_a_loop_that_uses_no_vectors_has_its_time() -> None:
     call.kernels[0] = structs.replace(call.kernels[0], nodes=("op0",), loops=(3,))
     found = cause(call.done(before=[captured(), node, scalar, times]), "loops")
     assert found.title.endswith("whose elements lie apart: 70.0 µs")
+
+
+def test_what_is_computed_again_can_be_kept() -> None:
+    call = Call()
+    step = call.kernel("cpp_fused_sin", "sin", [24], 90.0, ("sin",))
+    ran = call.operation("aten.sin.default", 24, 9.0)
+    call.region("sin", [step], [ran], 1.0)
+    graph = call.kernels[0].graph
+    sin = LoopLine(depth=1, result="sin", operation="sin", arguments=("load",), node="sin")
+    loops = (*nest_in("for p0 in 65536:\n  load = load(x, p0)\n"), sin)
+    nests = (NestLoops(nodes=("op0",), lines=loops), NestLoops(nodes=("op1",), lines=loops))
+    call.kernels[0] = structs.replace(call.kernels[0], nests=nests)
+    meta = TensorMeta(shape=(65536,), dtype="float32")
+    node = Node(name="sin", op="call_function", target="aten.sin.default", value=meta)
+    lowered = Graph(id=graph, kind="lowered", compile_id="0/0", nodes=(node,))
+    found = cause(call.done(before=[captured(), lowered]), "loops")
+    assert found.title.startswith("sin is computed 2 times ")
+    (kept,) = (one for one in found.suggestions if one.options[0] == "--set")
+    assert kept.options[1] == REALIZE
 
 
 def test_a_decision_can_be_overridden() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tcw.compiler.trace.records import Advice, Kernel, KernelBinary, KernelNests
 from tcw.viewers.labels import kernel_label
-from tcw.viewers.summary.code_faults import CodeFault, code_faults, decision_of
+from tcw.viewers.summary.code_faults import REALIZE, CodeFault, code_faults, decision_of
 from tcw.viewers.summary.place import place_of
 from tcw.viewers.summary.profile.causes.cause import (
     MAX_AUTOTUNE,
@@ -16,6 +16,7 @@ from tcw.viewers.summary.profile.causes.cause import (
     other_engine,
     override,
 )
+from tcw.viewers.summary.profile.causes.remedies import of_setting
 from tcw.viewers.summary.profile.index import Index
 from tcw.viewers.summary.profile.rows import RegionRow
 from tcw.viewers.words import bytes_text, plural, seconds_text
@@ -114,6 +115,7 @@ def loops(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
         found = [fault for kernel in kernels for fault in by_kernel.get(kernel, ())]
         if row.standing != "lost" or not found or not row.operations:
             continue
+        again = any(fault.kind == "computed again" for fault in found)
         taken = (_timed(fault, nests) for fault in found)
         first, *notes = dict.fromkeys(taken)
         yield cause_of(
@@ -122,7 +124,7 @@ def loops(index: Index, rows: Sequence[RegionRow]) -> Iterable[Cause]:
             title=first,
             notes=tuple(notes[:3]),
             place=place_of(index.recording, found[0].location),
-            suggestions=other_engine(index),
+            suggestions=(*(of_setting(REALIZE, "realize") if again else ()), *other_engine(index)),
         )
 
 
