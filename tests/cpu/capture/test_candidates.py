@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tcw.viewers.summary import summarise
 from tests.cpu.capture.programs import Program, program
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -167,6 +168,7 @@ def test_a_mark_that_the_code_contradicts_is_a_finding_at_its_line(tmp_path: Pat
     assert (finding.kind, finding.cost, made.compiles) == ("break", "stops", 1)
     assert finding.place.text.strip() == "for row in range(x.size(0)):"
     assert made.fixes(finding) == [None, 2]
+    assert summarise(made.recording).breaks == (), "it is no graph break"
 
 
 @pytest.mark.parametrize("loop", ["row in range(x.size(0))", "row, _ in enumerate(x)", "_ in x"])
