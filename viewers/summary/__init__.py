@@ -25,7 +25,7 @@ from tcw.compiler.trace.records.session import FactKind
 from tcw.viewers.collected import known_sum
 from tcw.viewers.file_names import FileNames
 from tcw.viewers.recording import Recording
-from tcw.viewers.summary.breaks import BreakSite, break_sites
+from tcw.viewers.summary.breaks import VIOLATION, BreakSite, break_sites
 from tcw.viewers.summary.caches import CacheUse, cache_uses
 from tcw.viewers.summary.calls import ModelCall, calls_of, first_cut_call, gpu_of
 from tcw.viewers.summary.cudagraphs import CudagraphUse, cudagraph_uses
@@ -123,7 +123,7 @@ def summarise(recording: Recording) -> Summary:
         graphs=graphs,
         compiles=len(captured),
         guards=sum(piece.guards for piece in pieces if not piece.recompiles),
-        breaks=breaks,
+        breaks=tuple(site for site in breaks if site.type != VIOLATION),
         recompiles=causes,
         skipped=tuple(recording.all(FrameSkipped)),
         fusion=fusion_summary(recording),

@@ -17,6 +17,9 @@ HOST_WAITS = ("data-dependent", "data dependent", "tensor.item(", "tensor.numpy(
 
 BRANCH = "branch on tensor data"
 BRANCH_ON_ARRAY = "branch on a NumPy value"
+VIOLATION = "Constraint violation"
+"""The type of a record that is no break: a size is marked as dynamic, and the code needs one
+value of it, which torch finds out after it has captured the graph."""
 TITLES = {
     "Data-dependent branching": BRANCH,
     "Data-dependent branching with non-constant __bool__": BRANCH,
@@ -28,7 +31,7 @@ TITLES = {
     "Skip inlining `torch.compiler.disable()`d function": "call of a disabled function",
     "logging.Logger method not supported for non-export cases": "logging call",
     "Call to `torch._dynamo.graph_break()`": "torch._dynamo.graph_break()",
-    "Constraint violation": "marked as dynamic, but the code needs one value",
+    VIOLATION: "marked as dynamic, but the code needs one value",
     "attempted to trace numpy function unsupported by PyTorch": "NumPy function unknown to torch",
 }
 """Shorter names than torch's for the most common types; the others keep torch's."""
@@ -132,7 +135,7 @@ def break_title(record: GraphBreak) -> str:
     if raised is not None:
         return ": ".join(filter(None, (f"observed {raised['type']}", _message(raised["given"]))))
     title = TITLES.get(record.type, record.type)
-    if record.type == "Constraint violation":
+    if record.type == VIOLATION:
         return f"{record.context} is {title}"
     array = title == BRANCH and "NumpyNdarrayVariable" in record.context
     return BRANCH_ON_ARRAY if array else title

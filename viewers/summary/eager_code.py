@@ -38,8 +38,8 @@ class EagerCode:
         if self.share is not None:
             names = list(dict.fromkeys(name.split(".")[1] for name in self.share.operations))
             some = listed(names)
-            part = percent(self.share.share)
-            yield f"{plural(self.share.count, 'operation')}, {part} of the eager call: {some}"
+            part = f"{percent(self.share.share)} of the operations' time in eager"
+            yield f"{plural(self.share.count, 'operation')}, {part}: {some}"
         yield self.why
 
 

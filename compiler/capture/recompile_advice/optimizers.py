@@ -28,7 +28,7 @@ def setting(changed: ChangedValue, settings: Settings) -> Advised:
     why = f"{'the first' if tried else 'each'} value is compiled in"
     if name == "lr":
         return _rate(changed, why)
-    return (*_without_cycle(changed, name), *_further(name))
+    return (*_without_cycle(changed, name, why), *_further(name))
 
 
 def _rate(changed: ChangedValue, why: str) -> Advice:
@@ -37,7 +37,7 @@ def _rate(changed: ChangedValue, why: str) -> Advice:
     text = f"Pass it to the optimizer as a tensor, which a scheduler then fills: {why}"
     for source, call in _calls(changed, (changed.facts.owner,)):
         given = next((one.value for one in call.keywords if one.arg == "lr"), None)
-        if given is None and len(call.args) > 1:
+        if given is None and len(call.args) > 1 and not isinstance(call.args[1], ast.Starred):
             given = call.args[1]
         if given is None:
             changes = source.with_keyword(call, "lr", f"torch.tensor({start})")
@@ -48,11 +48,11 @@ def _rate(changed: ChangedValue, why: str) -> Advice:
     return Advice(text=text, code=f"lr=torch.tensor({start})")
 
 
-def _without_cycle(changed: ChangedValue, name: str) -> tuple[Advice, ...]:
+def _without_cycle(changed: ChangedValue, name: str, why: str) -> tuple[Advice, ...]:
     if name not in ("betas", "momentum"):
         return ()
     text = f"If only the learning rate has to cycle, leave {name} alone: the scheduler writes "
-    text += "another number in each step, and each is compiled in"
+    text += f"another number in each step, and {why}"
     for source, call in _calls(changed, _CYCLES):
         if changes := source.with_keyword(call, "cycle_momentum", "False"):
             return (by_changes(text, changes),)

@@ -12,10 +12,15 @@ DECIDES = (ast.If, ast.While, ast.IfExp, ast.Assert)
 
 
 def loops_on(changed: ChangedValue) -> ast.AST | None:
-    """The `range` that runs as often as the value says: its loop is unrolled."""
-    for call in _nodes(changed):
-        if _is_range(call) and any(_has(item, changed) for item in call.args):
-            return call
+    """What runs a loop as often as the value says, which is unrolled: a `range`, or the tensor."""
+    tensor = _value_of(changed.subject) if changed.index == 0 else None
+    for node in _nodes(changed):
+        if _is_range(node) and any(_has(item, changed) for item in node.args):
+            return node
+        over = node.iter if isinstance(node, (ast.For, ast.comprehension)) else None
+        items = over.args if isinstance(over, ast.Call) and _name(over) in _ITERATES else [over]
+        if tensor is not None and any(item is not None and _same(item, tensor) for item in items):
+            return node
     return None
 
 
@@ -23,9 +28,15 @@ def has_range(statement: ast.stmt) -> bool:
     return any(map(_is_range, ast.walk(statement)))
 
 
+_ITERATES = ("enumerate", "zip", "reversed")
+
+
+def _name(call: ast.Call) -> str:
+    return call.func.id if isinstance(call.func, ast.Name) else ""
+
+
 def _is_range(node: ast.AST) -> TypeGuard[ast.Call]:
-    called = node.func if isinstance(node, ast.Call) else None
-    return isinstance(called, ast.Name) and called.id == "range"
+    return isinstance(node, ast.Call) and _name(node) == "range"
 
 
 def equals_on(changed: ChangedValue) -> ast.Compare | None:

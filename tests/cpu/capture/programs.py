@@ -48,7 +48,7 @@ class Program:
         try:
             for line in changed.torch_settings:
                 exec(line, {"torch": torch, "print": print})
-            return _run(self.file, text)
+            return _run(self.file, text, fails=True)
         except Exception:
             return -1
         finally:
@@ -76,8 +76,8 @@ def program(folder: Path, text: str) -> Program:
     return Program(file, found, recorded, compiles)
 
 
-def _run(file: Path, text: str) -> int:
-    """The number of graphs, up to an error of torch's."""
+def _run(file: Path, text: str, fails: bool = False) -> int:
+    """The number of graphs; up to an error of torch's, unless that is raised as well."""
     torch._dynamo.reset()
     counter = CompileCounter()
     module = types.ModuleType("program")
@@ -89,7 +89,7 @@ def _run(file: Path, text: str) -> int:
         with _counting(counter):
             exec(code, vars(module))
     except Exception as error:
-        if not _of_torch(error):
+        if fails or not _of_torch(error):
             raise
     finally:
         sys.modules.pop("program", None)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tcw.viewers.summary import summarise
 from tests.cpu.capture.programs import Program, program
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -167,10 +168,15 @@ def test_a_mark_that_the_code_contradicts_is_a_finding_at_its_line(tmp_path: Pat
     assert (finding.kind, finding.cost, made.compiles) == ("break", "stops", 1)
     assert finding.place.text.strip() == "for row in range(x.size(0)):"
     assert made.fixes(finding) == [None, 2]
+    assert summarise(made.recording).breaks == (), "it is no graph break"
 
 
-def test_a_loop_over_a_size_is_no_reason_to_mark_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("loop", ["row in range(x.size(0))", "row, _ in enumerate(x)", "_ in x"])
+def test_a_loop_over_a_size_is_no_reason_to_mark_it(tmp_path: Path, loop: str) -> None:
     text = MARKED.replace("    torch._dynamo.mark_dynamic(x, 0)\n", "")
+    text = text.replace("row in range(x.size(0))", loop)
+    if "row" not in loop:
+        text = text.replace("x[row]", "_")
     made, fixes = check(tmp_path, text)
     assert (made.compiles, fixes) == (2, [None])
 
