@@ -172,9 +172,16 @@ def site(broken: Broken) -> Site | None:
         statement = source.text.statement(broken.line)
     except EditError:
         return None
-    expression = None
-    if broken.column is not None and broken.end_column is not None:
-        expression = source.expression_at(broken.line, broken.column, broken.end_column)
+    wanted = (broken.line, broken.column, broken.line, broken.end_column)
+    expression = next(
+        (
+            node
+            for node in ast.walk(function)
+            if isinstance(node, ast.expr)
+            and (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == wanted
+        ),
+        None,
+    )
     return Site(source, function, statement, expression)
 
 

@@ -64,18 +64,6 @@ class UserSource:
             yield above
             node = above
 
-    def expression_at(self, line: int, column: int, end_column: int) -> ast.expr | None:
-        """The expression of one line that has exactly these columns, in bytes."""
-        wanted = (line, column, line, end_column)
-        return next(
-            (
-                node
-                for node in self.all(ast.expr)
-                if (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset) == wanted
-            ),
-            None,
-        )
-
     def _around(self, line: int) -> Iterator[ast.AST]:
         for node in ast.walk(self.tree):
             end = getattr(node, "end_lineno", None)
