@@ -2,6 +2,7 @@
 
 gb: Unsupported Tensor.item() call with capture_scalar_outputs=False
 cause: break at `history.append(loss.item())`
+cause: recompile at `history.append(loss.item())`
 fix: set torch._dynamo.config.capture_scalar_outputs = True
 """
 
