@@ -75,7 +75,7 @@ def _held(values: list[Any]) -> Iterator[torch.Tensor]:
         if isinstance(value, torch.Tensor):
             if not (value.dtype is torch.uint8 and value.numel() == generator):
                 yield value
-        elif isinstance(value, torch._C._autograd.SavedTensor):
+        elif type(value).__name__ == "SavedTensor":
             waiting.append(getattr(value, "unpack_hook", None))
             try:
                 waiting.append(value.data)  # the tensor, or what a hook packed it as
