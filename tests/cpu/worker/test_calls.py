@@ -104,8 +104,8 @@ def test_a_training_run_compares_gradients_state_and_changed_inputs(tmp_path: Pa
     found = recorded(tmp_path, NET + tail, until="run", grad="train")
     assert found.end.status == "ok"
     (numerics,) = found.all(Numerics)
-    # each call: y, the changed input, and the gradients of weight and bias, twice
-    assert numerics.compared == 2 * (1 + 1 + 4)
+    # each call: y, the changed input, the gradients of weight and bias, twice, and the buffers
+    assert numerics.compared == 2 * (1 + 1 + 4 + 3)
     assert numerics.within is True
     assert numerics.max_abs is not None
     assert numerics.max_abs < 1e-4
