@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Any
@@ -183,8 +184,7 @@ class _Again:
 
     def perturbed(self, seed: int) -> Mapping[str, Any]:
         """With its rounding perturbed."""
-        with Perturbed(seed):
-            return self._results(self._reference.twin.again(), self._inputs)
+        return self._results(self._reference.twin.again(), self._inputs, Perturbed(seed))
 
     def exact(self) -> Mapping[str, Any]:
         """In float64; empty if that is impossible or draws other random numbers."""
@@ -206,11 +206,16 @@ class _Again:
             return False
         return not all(path in again and accepted(again[path], value) for path, value in eager)
 
-    def _results(self, model: Model, inputs: InputSet) -> dict[str, Any]:
-        """What a call leaves, by path."""
+    def _results(
+        self, model: Model, inputs: InputSet, during: AbstractContextManager[Any] | None = None
+    ) -> dict[str, Any]:
+        """What a call leaves, by path. `during`: what is active while it runs, but not while its
+        inputs are copied."""
         self._reference.start.restore()
         run = prepare(model, inputs, self._reference.host.settings.grad)
-        result = run.result(run())
+        with during or nullcontext():
+            outputs = run()
+        result = run.result(outputs)
         found = dict((*leaves(result.outputs), *result.gradients))
         changed = {**_inputs(run), **_named(named_buffers(model))}
         return found | {_after(path): value for path, value in changed.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -12,17 +13,21 @@ from typing import Any
 import pytest
 import torch
 
+from tcw.compiler.control.recorder import Recorder
 from tcw.compiler.measure.calls.inputs import InputSet
 from tcw.compiler.measure.calls.leaves import leaves
+from tcw.compiler.measure.host import Host
 from tcw.compiler.measure.precision.arithmetic import widened
 from tcw.compiler.measure.precision.judged import CallVerdict, judged
 from tcw.compiler.measure.precision.perturbed import Perturbed
-from tcw.compiler.measure.precision.reference import in_float64
-from tcw.compiler.trace.records import Numerics
+from tcw.compiler.measure.precision.reference import Reference, _Again, in_float64
+from tcw.compiler.trace.records import Numerics, Settings
+from tcw.compiler.trace.writer import TraceWriter
 from tcw.viewers.summary.numerics import numerics_words
 from tests.cpu.worker.recorded import recorded
 
 Function = Callable[..., Any]
+SETTINGS = Settings(file="", grad="no-grad")
 FLOATS = (torch.float32, torch.bfloat16, torch.float16, torch.float64)
 
 
@@ -200,6 +205,14 @@ def test_perturbed_runs_leave_random_numbers_and_arguments_as_they_are() -> None
     assert torch.equal(other < 1.0001, eager == 1), "the same elements are dropped"
     assert 0 < (other - eager).abs().max() < 1e-4
     assert other.stride() == eager.stride()
+
+
+def test_inputs_are_copied_as_they_are() -> None:
+    x = normal(64)
+    reference = Reference(torch.clone, Host(Recorder(TraceWriter(), SETTINGS), nullcontext))
+    reference.remember()
+    again = _Again(reference, InputSet((x,)), drew=False)
+    assert all(torch.equal(again.perturbed(seed)["out"], x) for seed in range(4))
 
 
 def test_large_models_are_not_copied() -> None:
