@@ -16,6 +16,7 @@ import select
 import signal
 import sys
 import time
+import warnings
 from typing import NoReturn
 
 import msgspec
@@ -51,15 +52,22 @@ def kept_aside(pipes: Pipes, job: Job) -> int:
     children. Returns the reading end of a pipe that it holds open."""
     guardian = os.getppid()
     ended, held = os.pipe()
-    child = os.fork()
+    child = _fork()
     if not child:
-        if not os.fork():
+        if not _fork():
             os.close(ended)
             _serve(pipes, job, guardian)
         leave(0)
     os.close(held)
     os.waitpid(child, 0)
     return ended
+
+
+def _fork() -> int:
+    """Fork, though libraries may have threads: those wait for work, and hold no lock of ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
 
 
 def _serve(pipes: Pipes, job: Job, guardian: int) -> NoReturn:
@@ -124,7 +132,7 @@ def _warm_up(settings: Settings) -> None:
 def _try(command: Try, pipes: Pipes, job: Job, results: int) -> None:
     """One trial, given up after its seconds; the record that it is over comes last."""
     began = time.monotonic()
-    child = os.fork()
+    child = _fork()
     if not child:
         _trial(command, pipes, job, results)
     watched = os.pidfd_open(child)
