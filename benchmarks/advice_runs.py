@@ -149,6 +149,8 @@ def _run(file: Path, fix: Fix | None, train: bool, eager: Run | None, printed: i
     counter = Counting()
     results: list[Any] = []
     error = ""
+    counters.clear()
+    graph_break_reasons.clear()
     try:
         _called(file, fix, train, counter, results)
     except Exception as raised:

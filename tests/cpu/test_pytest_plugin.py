@@ -104,7 +104,7 @@ def test_a_project(tmp_path: Path) -> None:
     assert "graph breaks: 1, expected 0" in out
     assert "test_it.py:11" in out, "the finding names its line"
     assert "cut off" not in out
-    assert "fix  " in out
+    assert "idea  " in out
     assert "recompiles: 1, expected 0" in out
     assert "not in one kernel: softmax + sin" in out
     assert "x.size(0) 4 → 5" in out

@@ -5,11 +5,11 @@ from __future__ import annotations
 from tcw.compiler.control.hooks import Hook
 from tcw.compiler.measure.compiled import guard_cost, inductor_graphs
 from tcw.compiler.trace.records import HookStatus
-from tcw.workbench.worker import backends, forget
+from tcw.workbench.worker import backends, forget, results
 
 WHAT_IFS: tuple[Hook, ...] = (backends.HOOK, forget.HOOK, inductor_graphs.HOOK)
 """What timing one run against another needs."""
-HOOKS: tuple[Hook, ...] = (*WHAT_IFS, guard_cost.HOOK)
+HOOKS: tuple[Hook, ...] = (*WHAT_IFS, guard_cost.HOOK, results.HOOK)
 
 
 def statuses() -> tuple[HookStatus, ...]:

@@ -37,7 +37,7 @@ HOOK = Hook(
         "torch._dynamo.eval_frame:_TorchDynamoContext.__call__(fn)",
         "torch._dynamo.eval_frame:OptimizeContext",
     ),
-    test="worker/test_results.py",
+    test="worker/test_fix_trials.py",
 )
 
 
