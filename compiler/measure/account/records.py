@@ -61,7 +61,7 @@ def records(measured: Measured, numbers: IdCounts) -> Iterator[Record]:
     yield msgspec.structs.replace(_head(measured, eager, compiled), exceeded=exceeded)
 
 
-EXCESS = 1.25
+EXCESS = 2.0
 """Parts that come to more than this many times the whole call say nothing about it. Probes and
 noise make up less; kernels on several streams of a GPU may run at the same time."""
 

@@ -158,7 +158,7 @@ def test_what_runs_where_there_is_no_graph_at_all() -> None:
 
 @pytest.mark.parametrize(
     ("device", "remainder", "exceeded"),
-    [("cpu", -0.3, 1.3), ("cpu", -0.2, None), ("cpu", 0.9, None), ("cuda", -0.3, None)],
+    [("cpu", -1.3, 2.3), ("cpu", -0.9, None), ("cpu", 0.9, None), ("cuda", -1.3, None)],
 )
 def test_parts_that_exceed_the_call_by_far_count_for_nothing(
     device: str, remainder: float, exceeded: float | None
