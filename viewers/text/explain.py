@@ -106,7 +106,8 @@ def fixes_lines(summary: Summary, recording: Recording) -> list[TextLine]:
     if trial is not None:
         role: Role = "good" if trial.kept else "dim"
         worse = f" ({trial.reason})" if trial.reason else ""
-        said = ", ".join(filter(None, (result_words(trial), words(trial).split(", ")[-1])))
+        counts = result_words(trial) or "not known"
+        said = ", ".join(filter(None, (counts, words(trial).split(", ")[-1])))
         return [BLANK, line(("with all fixes  ", role), said + worse, hang=2)]
     ideas = any(
         advice.by == "tcw" and not is_command(advice)

@@ -28,7 +28,7 @@ from tcw.workbench.fixes.candidates import Candidate, candidates, merged, pastin
 
 SECONDS = 20.0
 """All trials together take at most so long, and as long as the recording took up to capture; so
-may the calls without a fix before them."""
+may the calls without a fix before them, and all fixes together."""
 _LEAST_SECONDS = 2.0
 """A trial gets at least so long."""
 
@@ -74,7 +74,9 @@ def seconds_for(recording: Recording) -> float:
     `SECONDS`."""
     first = next(iter(recording.all(CallStart)), None)
     summary = summarise(_first(recording))
-    capture = sum(stage.seconds for stage in summary.stages if stage.stage == "capture")
+    capture = sum(
+        stage.seconds for stage in summary.stages if stage.stage in ("capture", "autograd")
+    )
     return min(SECONDS, (first.at if first is not None else SECONDS) + capture)
 
 
@@ -100,7 +102,7 @@ class _Trials:
             settings,
             engine="inductor",
             overrides={},
-            until="autograd" if settings.grad == "train" else "capture",
+            until="capture",
             record="default",
             profile=False,
             verify=False,
@@ -148,19 +150,22 @@ class _Trials:
                     gone.update(record.gone)
                     left += made[number + 1 :]
                     break
-        if len(chosen) > 1:
+        trains = self._given.grad == "train"
+        if len(chosen) > 1 or (chosen and trains):
             settings, taken = merged(self._base, chosen)
-            if len(taken) > 1:
-                together = Candidate(
-                    "",
-                    Advice(text=f"all {len(taken)} fixes"),
-                    settings,
-                    source_patch(self._base, settings),
-                    ", ".join(dict.fromkeys(one.effect for one in taken if one.effect)),
-                )
-                record = self._try(together)
-                if record is not None:
-                    yield record
+            if trains:  # what autograd makes of them is seen once, for all of them
+                settings = structs.replace(settings, until="autograd")
+            together = Candidate(
+                "",
+                Advice(text=f"all {len(taken)} fixes"),
+                settings,
+                source_patch(self._base, settings),
+                ", ".join(dict.fromkeys(one.effect for one in taken if one.effect)),
+            )
+            self._ends = max(self._ends, time.monotonic() + self._seconds)
+            record = self._try(together)
+            if record is not None:
+                yield record
         for candidate in left:
             record = self._try(candidate)
             if record is None:
