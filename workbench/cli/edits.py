@@ -17,7 +17,7 @@ from tcw.viewers.recording import Recording
 from tcw.viewers.summary import summarise
 from tcw.viewers.summary.profile.causes.cause import chosen
 from tcw.workbench.cli.written_files import Outputs
-from tcw.workbench.fixes.candidates import NotTriable, applied, pasted
+from tcw.workbench.fixes.candidates import NotTriable, applied, pasted, pasting
 from tcw.workbench.request.messages import say
 from tcw.workbench.request.options import changed_by
 
@@ -90,15 +90,12 @@ def write_patch(outputs: Outputs, path: Path, settings: Settings, trials: Sequen
     except (EditError, OSError, UnicodeDecodeError) as error:
         outputs.fail(f"--patch {path} was not written: {error}")
         return
-    if outputs.write("--patch", path, patch):
-        base = base_of(texts)
-        where = "" if base == os.getcwd() else f" -d {base}"
-        say(f"wrote {path}; apply it with: patch -p1{where} < {shlex.quote(str(path))}")
+    _write(outputs, path, patch, texts)
 
 
 def write_fixes(outputs: Outputs, path: Path, settings: Settings, recording: Recording) -> None:
     """Write the chosen fixes, and report on stderr what the patch does not have."""
-    with_fixes, by_hand = settings, list[str]()
+    with_fixes, left_out = settings, list[str]()
     recording = next(iter(recording.engines.values()), recording)
     for finding in summarise(recording).findings:
         fix = finding.fix
@@ -107,22 +104,27 @@ def write_fixes(outputs: Outputs, path: Path, settings: Settings, recording: Rec
         try:
             with_fixes = applied(fix.advice, finding, recording, with_fixes)
         except NotTriable as error:
-            by_hand.append(f"{fix.advice.code}: {error}")
-    given = settings.before_calls, settings.mark_dynamic, settings.as_tensors
-    if (with_fixes.before_calls, with_fixes.mark_dynamic, with_fixes.as_tensors) != given:
-        by_hand += [line for line in with_fixes.before_calls if line not in settings.before_calls]
+            left_out.append(f"not in the patch, {error}: {fix.advice.code or fix.advice.text}")
+    lines = pasting(settings, with_fixes)["before_calls"]
+    left_out += [f"not in the patch, but to run before each call: {line}" for line in lines]
     try:
         texts = pasted(with_fixes, settings)
         patch = patch_of(texts)
     except (EditError, OSError, UnicodeDecodeError) as error:
         outputs.fail(f"--patch {path} was not written: {error}")
         return
-    for line in by_hand:
-        say(f"not in the patch, but before each call: {line}")
+    for words in left_out:
+        say(words)
     if not patch:
         say(f"{path} was not written: no fix changes the source")
-    elif outputs.write("--patch", path, patch):
-        base = base_of(texts)
+    else:
+        _write(outputs, path, patch, texts)
+
+
+def _write(outputs: Outputs, path: Path, patch: str, files: Iterable[str]) -> None:
+    """Write a patch of these files, and say how to apply it."""
+    if outputs.write("--patch", path, patch):
+        base = base_of(files)
         where = "" if base == os.getcwd() else f" -d {base}"
         say(f"wrote {path}; apply it with: patch -p1{where} < {shlex.quote(str(path))}")
 
